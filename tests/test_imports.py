@@ -134,8 +134,8 @@ _LAYERS = {
         " benchmark_plugin session_run session measure plugin"
     ),
     "samplers": (
-        "errors readings proc_files host process_memory cpu_time system_memory control_groups npu"
-        " pressure evidence machine sources observer environment"
+        "errors readings proc_files host descendants mappings process_memory cpu_time"
+        " system_memory control_groups npu pressure evidence machine sources observer environment"
     ),
     "models": (
         "errors weight_files inputs networks platforms recipe built_files conversion onnx rknn"

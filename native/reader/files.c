@@ -24,6 +24,19 @@ long read_small(const char *path, char *text, size_t bytes)
     return count;
 }
 
+/* Opens a file of a process in /proc; its name begins with a slash. */
+long open_of_process(uint32_t pid, const char *name)
+{
+    char path[32] = "/proc/", digits[12];
+    size_t length = 6, count = 0;
+    for (; pid; pid /= 10)
+        digits[count++] = (char)('0' + pid % 10);
+    while (count)
+        path[length++] = digits[--count];
+    memcpy(path + length, name, text_length(name) + 1);
+    return open_file(path, O_RDONLY, 0);
+}
+
 static void read_file(uint32_t number, const char *data)
 {
     uint32_t most_bytes;
@@ -42,6 +55,33 @@ static void read_file(uint32_t number, const char *data)
     if (file >= 0)
         CALL(close, file);
     reply_result(number, count == -EAGAIN ? 0 : count);
+}
+
+/* Sends the highest byte of each entry of pagemap: it has the flags that every user may see. */
+static void tell_pages(uint32_t number, const char *data)
+{
+    enum { ENTRY_BYTES = 8, SEEK_FROM_START = 0 };
+    struct Pages pages;
+    memcpy(&pages, data, sizeof pages);
+    long file = open_of_process(pages.pid, "/pagemap"), count = file;
+    /* 32-bit addresses have 8 MiB of entries, so that a long is enough. */
+    if (file >= 0)
+        count = CALL(lseek, file, (long)(pages.first * ENTRY_BYTES), SEEK_FROM_START);
+    while (count >= 0 && pages.count) {
+        uint64_t most = sizeof space / ENTRY_BYTES;
+        size_t wanted = (size_t)(pages.count < most ? pages.count : most);
+        count = CALL(read, file, space, wanted * ENTRY_BYTES);
+        if (count <= 0)
+            break;
+        size_t told = (size_t)count / ENTRY_BYTES;
+        for (size_t index = 0; index < told; index++)
+            space[index] = space[index * ENTRY_BYTES + ENTRY_BYTES - 1];
+        send(number, REPLY_PART, space, told);
+        pages.count -= told;
+    }
+    if (file >= 0)
+        CALL(close, file);
+    reply_result(number, count < 0 ? count : 0);
 }
 
 /* An entry of getdents64. */
@@ -184,6 +224,9 @@ bool answer_file(const struct Header *header, char *data)
         break;
     case REQUEST_STATUS:
         tell_status(number, data);
+        break;
+    case REQUEST_PAGES:
+        tell_pages(number, data);
         break;
     case REQUEST_SPACE:
         tell_space(number, data);

@@ -29,6 +29,7 @@ enum RequestKind {
     REQUEST_NAMES = 'n',    /* path of a folder: names, each ended by 0 */
     REQUEST_LINK = 'k',     /* path: the target of the link */
     REQUEST_STATUS = 's',   /* path: struct Status of the file, after links */
+    REQUEST_PAGES = 'u',    /* struct Pages: a byte for each page, the highest of its entry in pagemap */
     REQUEST_SPACE = 'f',    /* path: struct Space */
     REQUEST_WRITE = 'w',    /* u32 WRITE_ flags, u32 mode, path, 0, data: written at once */
     REQUEST_FOLDER = 'm',   /* path of a folder to make */
@@ -80,6 +81,10 @@ struct Hello {
 struct Status {
     uint64_t inode, size_bytes;
     uint32_t mode;
+} __attribute__((packed));
+struct Pages {
+    uint32_t pid;
+    uint64_t first, count;
 } __attribute__((packed));
 struct Space {
     uint64_t kind, free_bytes;
@@ -140,6 +145,7 @@ void answer(const struct Header *header, char *data);
 /* files.c */
 bool answer_file(const struct Header *header, char *data);
 long open_file(const char *path, int flags, int mode);
+long open_of_process(uint32_t pid, const char *name);
 extern long watch;
 void note_changes(void);
 long read_small(const char *path, char *space, size_t bytes);

@@ -49,14 +49,7 @@ static void stop(void)
 
 static long begin(uint32_t pid)
 {
-    char path[32] = "/proc/", digits[12];
-    size_t length = 6, count = 0;
-    for (; pid; pid /= 10)
-        digits[count++] = (char)('0' + pid % 10);
-    while (count)
-        path[length++] = digits[--count];
-    memcpy(path + length, "/statm", 7);
-    statm_file = open_file(path, O_RDONLY, 0);
+    statm_file = open_of_process(pid, "/statm");
     if (statm_file < 0)
         return statm_file;
     meminfo_file = open_file("/proc/meminfo", O_RDONLY, 0);

@@ -78,6 +78,8 @@ class Changes:
     across: tuple[Differing, ...]
     #: Key: configuration; value: evidence on one of the sides that memory was short.
     short: Mapping[Configuration, tuple[Message, ...]] = field(default_factory=dict)
+    #: Configurations whose application memory the sides count differently, so that it is left out.
+    recounted: tuple[Configuration, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,10 @@ class _Side:
     @property
     def is_disturbed(self) -> bool:
         return any(measured.busy_percent > BUSY_PERCENT for measured in self.measurements)
+
+    @property
+    def counted_by(self) -> set[str | None]:
+        return {measured.counted_by for measured in self.measurements}
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:
@@ -151,6 +157,11 @@ def compare_runs(
         unmeasured=tuple(_unmeasured(bases, heads)),
         across=tuple(allowed),
         short=short,
+        recounted=tuple(
+            configuration
+            for configuration, (before, after) in sides.items()
+            if before.counted_by != after.counted_by
+        ),
     )
 
 

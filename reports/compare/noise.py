@@ -32,6 +32,7 @@ _KNOWN_PERCENT = {
     "application_memory_trimmed_over_baseline": 3.0,
     "application_peak_rss": 3.0,
     "application_rss": 3.0,
+    "application_pss": 3.0,
     "application_uss": 3.0,
     "process_peak_rss": 3.0,
     "baseline_memory": 1.0,

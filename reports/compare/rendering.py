@@ -184,6 +184,14 @@ def _remarks(changes: Changes) -> Iterator[str]:
         )
     yield from _listed(short)
 
+    if changes.recounted:
+        yield (
+            "not compared: application memory of"
+            f" {', '.join(map(str, changes.recounted[:3]))}"
+            f"{' and others' if len(changes.recounted) > 3 else ''}: one side counts pages, the"
+            " other PSS, which depends on other processes. `--metric application_pss` compares the"
+            " PSS of both"
+        )
     for allowed in changes.across:
         yield f"compared although they differ: {allowed.configuration}: {_conditions(allowed)}"
 

@@ -53,6 +53,9 @@ _COMPARISON_COLUMNS = (
     "reference_difference",
     "memory_short",
     "equal_scenarios",
+    "application_pss_bytes",
+    "counted_by",
+    "memory_remarks",
 )
 _RUN_COLUMNS = (
     "recorded_at",
@@ -123,6 +126,9 @@ def _comparison_record(row: Row) -> dict[str, Any]:
         "measured_as": row.info.measured_as,
         "memory_short": " ".join(sign.code for sign in row.info.shortage_signs) or None,
         "equal_scenarios": " ".join(row.equal) or None,
+        "application_pss_bytes": rounded(row.memory("application_pss_bytes")),
+        "counted_by": row.info.counted_by,
+        "memory_remarks": " ".join(remark.code for remark in row.info.memory_remarks) or None,
         **origin_of(row.file),
     }
 

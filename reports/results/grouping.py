@@ -29,6 +29,7 @@ _CONDITIONS = (
     "streams",
     "contexts",
     "cores",
+    "counted_by",
 )
 
 #: Conditions that a user's plan decides itself: plans of several layouts stand in one table.

@@ -14,7 +14,8 @@ from reusebench.measured.plan import SHARED_CONTEXT, Plan
 from reusebench.reports.base.statistics import Figure, known_sum
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.savings import NPU
-from reusebench.storage.result import StoredRepeat
+from reusebench.samplers.readings import ProcessMemory
+from reusebench.storage.result import PSS, Result, StoredRepeat
 
 #: The kinds of pages that the kernel tells apart, by their figures in a reading of the process.
 PAGE_KINDS = {"anonymous": "pss_anon_bytes", "file": "pss_file_bytes", "shared": "pss_shmem_bytes"}
@@ -205,22 +206,38 @@ def page_memory(row: Row) -> PageMemory | None:
         return None
 
     over = {}
-    for name, field in PAGE_KINDS.items():
-        figure = Figure.of(_page_growth(repeat, field) for repeat in row.info.repeats)
+    for name in PAGE_KINDS:
+        figure = Figure.of(_page_growth(row.info, repeat, name) for repeat in row.info.repeats)
         if figure is not None:
             over[name] = figure
     return PageMemory(total, baseline, over if len(over) == len(PAGE_KINDS) else {})
 
 
-def _page_growth(repeat: StoredRepeat, field: str) -> int | None:
+def _page_growth(info: Result, repeat: StoredRepeat, kind: str) -> int | None:
     """Return the growth of a kind of page from the import to the steady phase."""
-    imported = repeat.phases.get("imported")
-    steady = repeat.phases.get("steady")
-    before: int | None = getattr(imported.process, field) if imported else None
-    after: int | None = getattr(steady.process, field) if steady else None
+    sizes = []
+    for phase in ("imported", "steady"):
+        reading = repeat.phases.get(phase)
+        sizes.append(_page_bytes(info, reading.process, kind) if reading else None)
+    before, after = sizes
     if before is None or after is None:
         return None
     return after - before
+
+
+def _page_bytes(info: Result, process: ProcessMemory, kind: str) -> int | None:
+    """Return the memory of a kind of page as application memory counts it.
+
+    Pages of files are all that are neither anonymous nor shared memory, each once.
+    """
+    size: int | None = getattr(process, PAGE_KINDS[kind])
+    if kind != "file" or info.counted_by == PSS or process.distinct_bytes is None:
+        return size
+    anon_bytes = process.pss_anon_bytes
+    shmem_bytes = process.pss_shmem_bytes
+    if anon_bytes is None or shmem_bytes is None:
+        return None
+    return process.distinct_bytes - anon_bytes - shmem_bytes
 
 
 def shared_memories(row: Row) -> list[SharedMemory]:

@@ -15,6 +15,7 @@ from reusebench.reports.sections.section import GroupSection, GroupView, Page, V
 from reusebench.reports.shared.answers import group_warnings, virtual_note
 from reusebench.scenarios.catalogue import MODEL_SETS
 from reusebench.storage.group_charge import charge_words
+from reusebench.storage.result import PSS
 
 
 class MeasuredSection(GroupSection):
@@ -72,6 +73,8 @@ def _conditions(group: Group, texts: Texts) -> str:
         sentences.append(texts("condition_driver", driver=info.driver_version))
     if info.runtime_version and info.runtime_version != group.short_version:
         sentences.append(texts("condition_library", version=info.runtime_version))
+    if info.counted_by == PSS:
+        sentences.append(texts("condition_pss"))
     date = to_the_minute(run.recorded_at)
     sentences.append(texts("condition_measured", date=date, run=run.file_name, board=group.board))
     for name in MODEL_SETS:

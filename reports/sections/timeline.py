@@ -36,6 +36,7 @@ _DETAILS = (
     "column_trimmed",
     "column_saved_over",
     "column_system",
+    "column_pss",
     "column_rss",
     "column_peak",
     "column_residue",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from reusebench.measured.messages import Message
 from reusebench.reports.base.formatting import (
     EMPTY,
     counted_mib,
@@ -37,7 +38,7 @@ from reusebench.reports.results.savings import (
 from reusebench.reports.shared.shortage import short_row
 from reusebench.scenarios.catalogue import LEAN, scenarios_of
 from reusebench.storage.measured_figure import DOUBT
-from reusebench.storage.result import BUSY_PERCENT
+from reusebench.storage.result import BUSY_PERCENT, Result
 
 #: Scenarios that each add a mechanism to the one before.
 _STEPS = tuple(scenarios_of(LEAN))
@@ -83,12 +84,12 @@ def group_warnings(group: Group, texts: Texts) -> list[str]:
     if busy_percent > BUSY_PERCENT:
         key = "warning_busy" if group.computes else "warning_busy_memory"
         sentences.append(texts(key, percent=whole(busy_percent)))
-    short = []
-    for row in group.rows:
-        if row.is_short:
-            short.append(short_row(texts.scenario(row.scenario), row.info.shortage_signs, texts))
+    short = _remarked(group, texts, lambda info: info.shortage_signs)
     if short:
-        sentences.append(texts("warning_short", mark=DOUBT, rows="; ".join(short)))
+        sentences.append(texts("warning_short", mark=DOUBT, rows=short))
+    remarked = _remarked(group, texts, lambda info: info.memory_remarks)
+    if remarked:
+        sentences.append(texts("warning_remarks", rows=remarked))
     if any(_has_one_repeat(row) for row in group.rows):
         sentences.append(texts("warning_one_repeat"))
     for row in group.rows:
@@ -99,6 +100,16 @@ def group_warnings(group: Group, texts: Texts) -> list[str]:
 
 def _has_one_repeat(row: Row) -> bool:
     return row.measured and row.is_compared and len(row.info.repeats) == 1
+
+
+def _remarked(group: Group, texts: Texts, remarks_of: Callable[[Result], Sequence[Message]]) -> str:
+    """Return the scenarios that have such remarks, with them; empty if none has."""
+    rows = []
+    for row in group.rows:
+        remarks = remarks_of(row.info)
+        if remarks:
+            rows.append(short_row(texts.scenario(row.scenario), remarks, texts))
+    return "; ".join(rows)
 
 
 def virtual_note(group: Group, texts: Texts) -> str | None:

@@ -37,6 +37,7 @@ FIGURE_COLUMNS: dict[str, Callable[[Row], str]] = {
     "column_system": lambda row: mib(_system_memory_with_noise(row)),
     "column_latency": lambda row: milliseconds(row.latency),
     "column_throughput": lambda row: per_second(row.throughput),
+    "column_pss": lambda row: mib(row.memory("application_pss_bytes")),
     "column_rss": lambda row: mib(row.memory("application_rss_bytes")),
     "column_peak": lambda row: mib(row.memory("application_peak_rss_bytes")),
     "column_residue": lambda row: mib(row.memory("residue_memory_bytes")),

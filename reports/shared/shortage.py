@@ -16,7 +16,7 @@ def outcome_in_words(outcome: str, signs: Sequence[Message], texts: Texts) -> st
 
 
 def short_row(name: str, signs: Sequence[Message], texts: Texts) -> str:
-    """Return the name of what was measured, with the signs of short memory."""
+    """Return the name of what was measured, with the signs of short memory, or other remarks."""
     return texts("short_row", scenario=name, signs=_joined(signs, texts))
 
 

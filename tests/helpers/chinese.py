@@ -10,7 +10,20 @@ __all__ = ["not_chinese", "with_foreign_punctuation"]
 _CHARACTER = re.compile(r"[\u3400-\u9fff]")
 _FOREIGN = re.compile(r"[\u3400-\u9fff][,:;?()]|[,:;?()][\u3400-\u9fff]")
 #: Names and units, which are the same in every language.
-_NAMES = {"CMA", "CPU", "CUDA", "MiB", "NPU", "Python", "RSS", "USS", "dup", "malloc_trim", "ms"}
+_NAMES = {
+    "CMA",
+    "CPU",
+    "CUDA",
+    "MiB",
+    "NPU",
+    "PSS",
+    "Python",
+    "RSS",
+    "USS",
+    "dup",
+    "malloc_trim",
+    "ms",
+}
 
 
 def with_foreign_punctuation(texts: Iterable[str]) -> list[str]:

@@ -11,7 +11,8 @@ an inference when another one began.
 `create-1-5000-internal@..` one that the context says it allocated itself; `destroy-1@destroy0`
 gives it back. `submit-1-2-3@infer0` is a run whose task list is buffer 1 and whose register
 commands, in buffer 2, read weights in buffer 3; `submit-1-2-3-dead@infer0` one that reads them
-where buffer 3 was. Runs in the measured process: standard library only, Python 3.8.
+where buffer 3 was. `fork@load0` leaves a child with memory of its own. Runs in the measured
+process: standard library only, Python 3.8.
 """
 
 # ruff: noqa: ARG002  an interface names arguments that this runtime does not use
@@ -19,6 +20,7 @@ where buffer 3 was. Runs in the measured process: standard library only, Python 
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import subprocess
 import sys
@@ -47,6 +49,9 @@ from reusebench.measured.runtimes.base import (
 
 #: The model of a context that does nothing out of the ordinary.
 PLAIN = "plain"
+
+#: Memory of a child that `fork` makes.
+FORKED_BYTES = 32 << 20
 
 #: Bytes that an inference copies if no tensor is used in place.
 COPIES = Copies(input_bytes=600, output_bytes=40)
@@ -149,6 +154,8 @@ class Script:
         if word in ("spawn", "leave"):  # a child in the session, or one of its own
             child = subprocess.Popen(["sleep", "600"], start_new_session=word == "leave")
             self._write("log", f"child {child.pid}")
+        if word == "fork":
+            _fork_with_memory()
         if word == "hang":
             time.sleep(600)
         if word == "abort":
@@ -186,6 +193,22 @@ class Script:
     def _submit(self, tasks: str, registers: str, weights: str, state: str = "live") -> None:
         read = {"register": "0x1110", "buffer": int(weights), "state": state, "count": 5}
         _append("submit", task_buffer=int(tasks), registers=[int(registers)], reads=[read])
+
+
+def _fork_with_memory() -> None:
+    """Have a child take FORKED_BYTES; it lives as long as this process."""
+    ready, told = os.pipe()
+    alive, living = os.pipe()
+    if os.fork() == 0:
+        os.closerange(0, 3)
+        os.close(living)
+        memory = mmap.mmap(-1, FORKED_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        for position in range(0, FORKED_BYTES, _PAGE_BYTES):
+            memory[position] = 1
+        os.write(told, b".")
+        os.read(alive, 1)
+        os._exit(0)
+    os.read(ready, 1)
 
 
 _LEDGER_EVENTS: dict[str, Callable[..., None]] = {

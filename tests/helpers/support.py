@@ -45,7 +45,11 @@ NPU = NpuMemory(**dict.fromkeys(NpuMemory.__struct_fields__))
 
 
 def reading(npu_bytes: int | None = None, **process: int | None) -> Reading:
-    """Return a reading with these figures of the process, and with an NPU if dma-bufs are given."""
+    """Return a reading with these figures of the process, and with an NPU if dma-bufs are given.
+
+    No other process shares its pages: the distinct ones are PSS, unless they are given.
+    """
+    process.setdefault("distinct_bytes", process.get("pss_bytes", 0))
     npu = (
         None if npu_bytes is None else msgspec.structs.replace(NPU, process_dmabuf_bytes=npu_bytes)
     )

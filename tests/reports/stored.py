@@ -210,6 +210,7 @@ def _reading(
         peak_rss_bytes=level,
         fd_count=5,
         thread_count=2,
+        distinct_bytes=level,
     )
     available = 3000 * MIB - level
     system = SystemMemory(4096 * MIB, available, available, 0, 0, 0, 0, None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from reusebench.samplers.host import LOCAL_HOST, Clocks, Host, Sampler
+from reusebench.samplers.host import LOCAL_HOST, Clocks, Host, PageRange, Sampler
 
 __all__ = ["CountingHost", "link_process"]
 
@@ -43,6 +43,11 @@ class CountingHost:
         """Count and look."""
         self.round_trips += 1
         return self._host.inodes(paths)
+
+    def page_flags(self, ranges: Sequence[PageRange]) -> list[bytes | OSError]:
+        """Count and read."""
+        self.round_trips += 1
+        return self._host.page_flags(ranges)
 
     def write(self, path: str, data: bytes) -> None:
         """Count and write."""
@@ -83,6 +88,7 @@ def link_process(root: Path, pid: int) -> None:
         "fd",
         "fdinfo",
         "maps",
+        "pagemap",
     ):
         if not (folder / name).exists():
             (folder / name).symlink_to(f"/proc/{pid}/{name}")

@@ -116,8 +116,8 @@ def test_a_mapped_file_is_shared_between_processes(
 ) -> None:
     """The only process that maps a file has all of it in its PSS; two have half of it each.
 
-    RSS counts the file twice, and again if one process maps the same weights twice. Therefore PSS
-    is the application's memory.
+    RSS counts the file twice, and again if one process maps the same weights twice. The distinct
+    pages of a process have all of it once, whoever else maps it: they are application memory.
     """
     path = tmp_path / "weights.bin"
     path.write_bytes(bytes(SIZE))
@@ -130,13 +130,161 @@ def test_a_mapped_file_is_shared_between_processes(
     again = _growth(child, line)
     assert again("rss_bytes") == pytest.approx(1, abs=0.05)
     assert again("pss_bytes") < 0.05
+    assert alone("distinct_bytes") == pytest.approx(1, abs=0.01)
+    assert abs(again("distinct_bytes")) < 0.01
     child.run("held.pop()")
     shared = _growth(second_child, line)
     assert shared("pss_bytes") == pytest.approx(0.5, abs=0.05)
     assert shared("rss_bytes") == pytest.approx(1, abs=0.05)
+    assert shared("distinct_bytes") == pytest.approx(1, abs=0.01)
     after = read_process(LOCAL_HOST, child.pid)
+    distinct_growth = (after.distinct_bytes or 0) - (before.distinct_bytes or 0)
+    assert distinct_growth / SIZE == pytest.approx(1, abs=0.01)
     assert (after.pss_bytes - before.pss_bytes) / SIZE == pytest.approx(0.5, abs=0.05)
     assert (after.uss_bytes - before.uss_bytes) / SIZE < 0.05
+
+
+#: Lines of Python; how much they add to the distinct pages and to RSS, as shares of SIZE.
+_MAPPED_TWICE = {
+    "shared memory that is mapped three times": (
+        f"memory = os.memfd_create('m'); os.truncate(memory, {SIZE});"
+        f"held += [write(mmap.mmap(memory, {SIZE})) for _ in range(3)]",
+        1.0,
+        3.0,
+    ),
+    "another half of the file in each mapping": (
+        f"memory = os.memfd_create('m'); os.truncate(memory, {SIZE});"
+        f"held += [mmap.mmap(memory, {SIZE}), mmap.mmap(memory, {SIZE})];"
+        f"write(memoryview(held[0])[: {SIZE // 2}]); write(memoryview(held[1])[{SIZE // 2} :])",
+        1.0,
+        1.0,
+    ),
+    "mappings that overlap by a quarter": (
+        f"memory = os.memfd_create('m'); os.truncate(memory, {SIZE});"
+        f"held += [write(mmap.mmap(memory, {SIZE * 5 // 8})),"
+        f" write(mmap.mmap(memory, {SIZE * 5 // 8}, offset={SIZE * 3 // 8}))]",
+        1.0,
+        1.25,
+    ),
+    "a private copy of pages that are mapped too": (
+        f"memory = os.memfd_create('m'); os.truncate(memory, {SIZE});"
+        f"held += [write(mmap.mmap(memory, {SIZE})),"
+        f" write(mmap.mmap(memory, {SIZE}, flags=mmap.MAP_PRIVATE))]",
+        2.0,
+        2.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", _MAPPED_TWICE)
+def test_pages_that_are_mapped_again_count_once(child: Child, case: str) -> None:
+    """The distinct pages are what the process has in memory, however it maps them."""
+    line, distinct, rss = _MAPPED_TWICE[case]
+    grown = _growth(child, line)
+    assert grown("distinct_bytes") == pytest.approx(distinct, rel=0.01)
+    assert grown("rss_bytes") == pytest.approx(rss, rel=0.01)
+    _assert_in_order(read_process(LOCAL_HOST, child.pid))
+
+
+def _assert_in_order(memory: ProcessMemory) -> None:
+    assert memory.distinct_bytes is not None
+    assert memory.uss_bytes <= memory.pss_bytes <= memory.distinct_bytes <= memory.rss_bytes, memory
+
+
+#: Forks; the parent waits until the new process has done its line. That process lives as long as
+#: the parent.
+_FORKED = """
+ready, told = os.pipe()
+alive, living = os.pipe()
+if os.fork() == 0:
+    os.closerange(0, 2)
+    os.close(living)
+    LINE
+    os.write(told, b'.')
+    os.read(alive, 1)
+    os._exit(0)
+os.read(ready, 1)
+"""
+
+
+def _fork(child: Child, line: str = "pass") -> None:
+    """Have the child fork; the forked process runs the line and stays."""
+    child.run(f"exec({_FORKED.replace('LINE', line)!r})")
+
+
+@pytest.mark.usefixtures("kernel_with_parts")
+def test_children_count_with_their_parent(child: Child) -> None:
+    """Memory of a forked process is in every sum, and pages of before the fork count once."""
+    child.run(f"held.append(write(mmap.mmap(-1, {SIZE}, flags=PRIVATE)))")
+    before = read_process(LOCAL_HOST, child.pid)
+    _fork(child, f"held.append(write(mmap.mmap(-1, {SIZE // 2}, flags=PRIVATE)))")
+    after = read_process(LOCAL_HOST, child.pid)
+    assert after.child_count == 1
+    assert after.distinct_bytes is not None
+    assert before.distinct_bytes is not None
+    grown = after.distinct_bytes - before.distinct_bytes
+    # The interpreter writes to some of its own pages, which the two no longer share.
+    assert grown / SIZE == pytest.approx(0.5, abs=0.03)
+    assert after.rss_bytes - before.rss_bytes > 1.5 * SIZE
+    # Half of what both have from before the fork, and what it made itself.
+    assert after.child_pss_bytes / SIZE == pytest.approx(1, abs=0.1)
+    _assert_in_order(after)
+
+
+@pytest.mark.usefixtures("kernel_with_parts")
+def test_a_file_that_parent_and_child_map_counts_once(child: Child, tmp_path: Path) -> None:
+    """The pages of a file are told apart by their place in it, in all processes together."""
+    path = tmp_path / "weights.bin"
+    path.write_bytes(bytes(SIZE))
+    line = f"held.append(touch(map_file({str(path)!r})))"
+    before = read_process(LOCAL_HOST, child.pid)
+    child.run(line)
+    _fork(child, line)
+    after = read_process(LOCAL_HOST, child.pid)
+    assert after.distinct_bytes is not None
+    assert before.distinct_bytes is not None
+    grown = after.distinct_bytes - before.distinct_bytes
+    assert grown / SIZE == pytest.approx(1, abs=0.03)
+    _assert_in_order(after)
+
+
+@pytest.mark.usefixtures("kernel_with_parts")
+def test_a_process_whose_parent_has_gone_still_counts(child: Child) -> None:
+    """A process that was forked twice has another parent, and stays in the session."""
+    child.run("os.setsid()")
+    before = read_process(LOCAL_HOST, child.pid)
+    _fork(
+        child,
+        f"os.fork() and os._exit(0); held.append(write(mmap.mmap(-1, {SIZE}, flags=PRIVATE)))",
+    )
+    child.run("os.wait()")
+    after = read_process(LOCAL_HOST, child.pid)
+    assert after.child_count == 1
+    assert after.distinct_bytes is not None
+    assert before.distinct_bytes is not None
+    assert (after.distinct_bytes - before.distinct_bytes) / SIZE == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.usefixtures("kernel_with_parts")
+def test_a_child_that_has_ended_is_no_child(child: Child) -> None:
+    """A zombie has no memory, and is not counted."""
+    child.run("os.fork() or os._exit(0)")
+    assert read_process(LOCAL_HOST, child.pid).child_count == 0
+
+
+def test_huge_pages_are_a_figure_of_their_own(child: Child) -> None:
+    """Pages of hugetlbfs, mapped twice or not, are in no other figure, as in the kernel's."""
+    size = 4 << 20
+    try:
+        child.run(
+            f"huge = os.memfd_create('h', os.MFD_HUGETLB); os.truncate(huge, {size});"
+            f"held += [write(mmap.mmap(huge, {size})) for _ in range(2)]"
+        )
+    except AssertionError:
+        pytest.skip("no huge pages here: /proc/sys/vm/nr_hugepages")
+    memory = read_process(LOCAL_HOST, child.pid)
+    assert memory.hugetlb_bytes >= size
+    _assert_in_order(memory)
 
 
 def test_the_peak_is_of_the_phase(child: Child) -> None:
@@ -200,18 +348,27 @@ def test_an_old_kernel_has_no_parts(child: Child, tree: Path) -> None:
         "uss_bytes": 1000 * 1024,
         "swap_bytes": 0,
     }
-    counts = {"fd_count": memory.fd_count, "thread_count": 3, "fd_limit": memory.fd_limit}
+    counts = {
+        "fd_count": memory.fd_count,
+        "thread_count": 3,
+        "fd_limit": memory.fd_limit,
+        "distinct_bytes": 2000 * 1024,
+        "hugetlb_bytes": 0,
+        "child_count": 0,
+        "child_pss_bytes": 0,
+        "unread_child_count": 0,
+    }
     values = {**dict.fromkeys(ProcessMemory.__struct_fields__), **known, **counts}
     assert memory == ProcessMemory(**values)  # type: ignore[arg-type]
 
 
 def test_round_trips_of_a_reading(child: Child) -> None:
-    """There are two, however many files the process has open."""
+    """There are four, however many files the process has open."""
     host = CountingHost()
     before = read_process(host, child.pid)
     child.run("held += [os.dup(0) for _ in range(50)]")
     assert read_process(host, child.pid).fd_count == before.fd_count + 50
-    assert host.round_trips == 4
+    assert host.round_trips == 8
 
 
 def test_a_peak_that_cannot_be_reset(child: Child, tree: Path) -> None:

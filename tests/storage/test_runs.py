@@ -18,7 +18,16 @@ from reusebench.storage.runs import Measured, Run, copies_in, read_run, read_run
 from tests.reports.compare.short_runs import FULL_DUP, NO_REUSE
 from tests.reports.compare.short_runs import measured as short
 from tests.reports.compare.short_runs import run as short_run
-from tests.reports.stored import FAILED, MIB, as_measured, changed, even, result, write_run
+from tests.reports.stored import (
+    FAILED,
+    MIB,
+    as_measured,
+    changed,
+    even,
+    result,
+    with_memory,
+    write_run,
+)
 from tests.reports.stored_programs import Repeat, program, write_programs
 from tests.reports.stored_streams import SCHEDULE, VIDEO, Frames, streams_result
 
@@ -53,6 +62,25 @@ def test_a_figure_less_another_is_taken_repeat_by_repeat(tmp_path: Path) -> None
     info = result(tmp_path, "no_reuse", even(10, spread=2))
     trimmed = find_metric("application_memory_trimmed_over_baseline").values(info)
     assert trimmed == tuple(12 * mib * MIB - MIB for mib in (8, 10, 12))
+
+
+def test_memory_that_was_counted_by_pss_is_pss(tmp_path: Path) -> None:
+    """Such results, as earlier versions stored, have no figure that counts pages, and keep PSS."""
+    info = result(tmp_path, "no_reuse", even(10))
+    old = changed(with_memory(info, application_pss_bytes=[]), counted_by="pss")
+    (pages,) = _measured(write_run(tmp_path, [info]))
+    (pss,) = _measured(write_run(tmp_path, [old], number=2))
+    assert pss.values["application_pss"] == pages.values["application_memory"]
+    assert (pages.counted_by, pss.counted_by) == ("pages", "pss")
+    lacking = pages.values.keys() - pss.values.keys()
+    assert lacking == {
+        "application_memory",
+        "application_memory_over_baseline",
+        "application_memory_trimmed",
+        "application_memory_trimmed_over_baseline",
+        "baseline_memory",
+        "residue_memory",
+    }
 
 
 def test_a_copy_knows_what_was_measured(tmp_path: Path) -> None:

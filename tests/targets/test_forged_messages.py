@@ -19,9 +19,9 @@ import pytest
 from reusebench.harness.measuring.context_limit import limit_of
 from reusebench.harness.measuring.repeat import Repeat
 from reusebench.harness.measuring.repeat_figures import (
-    MEMORY_FIGURES,
     SPEED_FIGURES,
     STREAM_SPEED_FIGURES,
+    memory_figures,
 )
 from reusebench.measured.messages import LANGUAGES
 from reusebench.measured.messages import Message as Words
@@ -329,7 +329,7 @@ def _check_run(run: MeasuredRun, steps: list[Step], number: int) -> None:
     repeat = Repeat(run.barriers, run.failure, 0.0, 0, 0.0, "", start_ns=run.start_ns)
     is_streams = any(barrier.data.begin_ns for barrier in run.barriers)
     speed = STREAM_SPEED_FIGURES if is_streams else SPEED_FIGURES
-    for figure in (*MEMORY_FIGURES.values(), *speed.values()):
+    for figure in (*memory_figures("pages").values(), *speed.values()):
         figure(repeat)
     assert limit_of(_PLANS["fills"], run, None) is None
 

@@ -34,7 +34,8 @@ def result_text(result: Result, baseline: Result | None) -> str:
         _charge(result),
         _shortage(result),
     )
-    return ", ".join(filter(None, parts))
+    remarks = (f"NOTE: {remark}" for remark in result.memory_remarks)
+    return ", ".join(filter(None, (*parts, *remarks)))
 
 
 def is_equal(result: Result) -> bool:

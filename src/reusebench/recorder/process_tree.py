@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from reusebench.samplers.descendants import fields_after_name
 from reusebench.samplers.host import Host, names_in, own_pid, read_text, read_texts
 from reusebench.samplers.npu.process_dmabuf import process_dmabufs
 from reusebench.samplers.proc_files import parse_resident_pages
@@ -247,7 +248,7 @@ def _parse_status(status: str, stat: str) -> _Status:
     name = status.partition("\n")[0].partition("\t")[2]
     high_water = _HIGH_WATER.search(status)
     high_water_bytes = int(high_water[1]) * 1024 if high_water else 0
-    fields = _fields_after_name(stat)
+    fields = fields_after_name(stat)
     life = tuple(fields[index] for index in _LIFE_FIELDS)
     return _Status(name, high_water_bytes, life)
 
@@ -277,11 +278,6 @@ def _children_by_parent(host: Host) -> dict[int, list[int]]:
     children: dict[int, list[int]] = {}
     for stat in read_texts(host, [f"/proc/{pid}/stat" for pid in pids]).values():
         pid = int(stat.split(maxsplit=1)[0])
-        parent = int(_fields_after_name(stat)[1])
+        parent = int(fields_after_name(stat)[1])
         children.setdefault(parent, []).append(pid)
     return children
-
-
-def _fields_after_name(stat: str) -> list[str]:
-    """Return the fields of /proc/PID/stat after the name, which may hold parentheses and spaces."""
-    return stat.rpartition(")")[2].split()

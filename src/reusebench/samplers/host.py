@@ -16,6 +16,7 @@ __all__ = [
     "Clocks",
     "Host",
     "LocalHost",
+    "PageRange",
     "ResidentCounter",
     "Sample",
     "Sampler",
@@ -30,6 +31,10 @@ __all__ = [
 _SYSTEM_EVERY = 10
 #: More than nearly every file of /proc and /sys has, so that one read is enough.
 _READ_BYTES = 1 << 16
+#: Bytes of an entry of /proc/PID/pagemap, one for each page.
+_PAGE_ENTRY_BYTES = 8
+#: Pages that are read at once from pagemap.
+_PAGES_AT_ONCE = 1 << 15
 
 
 class Sample(NamedTuple):
@@ -49,6 +54,14 @@ class Clocks(NamedTuple):
     time_ns: int
     #: CPU time of the process that makes the readings.
     cpu_ns: int
+
+
+class PageRange(NamedTuple):
+    """Pages of a process that follow each other, by their numbers in its address space."""
+
+    pid: int
+    first: int
+    length: int
 
 
 class Sampler(Protocol):
@@ -95,6 +108,13 @@ class Host(Protocol):
 
     def inodes(self, paths: Sequence[str]) -> list[int | OSError]:
         """Return the inode or error of each path, links followed, in one round trip."""
+
+    def page_flags(self, ranges: Sequence[PageRange]) -> list[bytes | OSError]:
+        """Return a byte for each page of each range, or its error, in one round trip.
+
+        It is the highest byte of the page's entry in /proc/PID/pagemap, which every user may read
+        of own processes. Beyond the end of the address space there are fewer bytes.
+        """
 
     def write(self, path: str, data: bytes) -> None:
         """Write to an existing file, in one write; raise OSError."""
@@ -165,6 +185,31 @@ class LocalHost:
             except OSError as error:
                 inodes.append(error)
         return inodes
+
+    def page_flags(self, ranges: Sequence[PageRange]) -> list[bytes | OSError]:
+        """Return a byte for each page of each range, or its error."""
+        flags: list[bytes | OSError] = []
+        for pages in ranges:
+            try:
+                flags.append(self._flags_of(pages))
+            except OSError as error:
+                flags.append(error)
+        return flags
+
+    def _flags_of(self, pages: PageRange) -> bytes:
+        file = os.open(f"{self._root}/proc/{pages.pid}/pagemap", os.O_RDONLY | os.O_CLOEXEC)
+        flags = bytearray()
+        try:
+            while len(flags) < pages.length:
+                count = min(pages.length - len(flags), _PAGES_AT_ONCE)
+                position = (pages.first + len(flags)) * _PAGE_ENTRY_BYTES
+                entries = os.pread(file, count * _PAGE_ENTRY_BYTES, position)
+                if not entries:
+                    break
+                flags += entries[_PAGE_ENTRY_BYTES - 1 :: _PAGE_ENTRY_BYTES]
+        finally:
+            os.close(file)
+        return bytes(flags)
 
     def write(self, path: str, data: bytes) -> None:
         """Write to an existing file."""

@@ -1,17 +1,20 @@
-"""Memory of one process from /proc/PID/smaps_rollup and /proc/PID/status.
+"""Memory of one process and its children, from /proc/PID: smaps_rollup, status, maps, pagemap.
 
 Exact only while the process waits at a barrier. smaps_rollup walks the page tables under the
 process's mmap lock: 6 ms for 500 MiB. It slows a process that allocates meanwhile, so it is read at
-barriers only.
+barriers only. /proc is searched for children each time: 1.2 ms for 120 processes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from reusebench.samplers.descendants import all_processes, descendants, parse_relation
 from reusebench.samplers.errors import SamplerError
 from reusebench.samplers.host import Host, own_pid
+from reusebench.samplers.mappings import repeated_bytes
 from reusebench.samplers.proc_files import parse_sizes
 from reusebench.samplers.readings import ProcessMemory
 
@@ -30,36 +33,163 @@ _RESET_PEAK = b"5"
 _THREADS = re.compile(r"^Threads:\s+(\d+)$", re.MULTILINE)
 #: `Max open files 1024 524288 files`: the soft limit, then the hard one.
 _OPEN_FILES = re.compile(r"^Max open files\s+(\d+)\s", re.MULTILINE)
-_PRIVATE = ("Private_Clean", "Private_Dirty", "Private_Hugetlb")
+#: Private_Hugetlb is left out: RSS and PSS do not have such pages either.
+_PRIVATE = ("Private_Clean", "Private_Dirty")
+_HUGETLB = ("Shared_Hugetlb", "Private_Hugetlb")
+#: The files of a process that its memory is read from.
+_FILES = ("smaps_rollup", "status", "maps")
+#: Where the lines of a mapping begin in smaps, with its address.
+_MAPPING = re.compile(rb"^(?=[0-9a-f]+-[0-9a-f]+ )", re.MULTILINE)
 
 
 def read_process(host: Host, pid: int) -> ProcessMemory:
-    """Return a full reading of the process in two round trips; ProcessLookupError if it is gone."""
+    """Return a full reading of the process and of those that it has started.
+
+    It takes four round trips, or five if there are such processes. Raises ProcessLookupError if
+    the process has gone.
+    """
+    processes = all_processes(host)
+    paths = [_path(pid, name) for name in (*_FILES, "limits")]
+    paths += [_path(process, "stat") for process in processes]
+    contents = host.read_all(paths)
+    own_files = contents[: len(_FILES)]
+    limits_file, *stats = contents[len(_FILES) :]
+    relations = [relation for stat in stats if (relation := parse_relation(stat))]
     try:
-        rollup, status_file, limits_file = host.read_all(
-            [_path(pid, name) for name in ("smaps_rollup", "status", "limits")]
-        )
-        status = _content(status_file).decode(errors="replace")
+        root = _member(host, pid, own_files)
         limits = _content(limits_file).decode(errors="replace")
-        mapped = _mapped_sizes(host, pid, rollup)
-        sizes = parse_sizes(status)
-        threads = _THREADS.search(status)
-        open_files = _OPEN_FILES.search(limits)
-        return ProcessMemory(
-            **_totals(mapped),
-            pss_anon_bytes=mapped.get("Pss_Anon"),
-            pss_file_bytes=mapped.get("Pss_File"),
-            pss_shmem_bytes=mapped.get("Pss_Shmem"),
-            rss_anon_bytes=sizes.get("RssAnon"),
-            rss_file_bytes=sizes.get("RssFile"),
-            rss_shmem_bytes=sizes.get("RssShmem"),
-            peak_rss_bytes=sizes.get("VmHWM"),
-            fd_count=len(host.names(_path(pid, "fd"))),
-            thread_count=int(threads[1]) if threads else 1,
-            fd_limit=int(open_files[1]) if open_files else None,
-        )
+        fd_count = len(host.names(_path(pid, "fd")))
     except FileNotFoundError:
         raise ProcessLookupError(f"process {pid} has gone") from None
+
+    children, unread = _read_children(host, descendants(pid, relations))
+    members = [root, *children]
+    open_files = _OPEN_FILES.search(limits)
+    totals = _sum(_totals(member.mapped) for member in members)
+    return ProcessMemory(
+        **totals,
+        pss_anon_bytes=_known_sum(member.mapped.get("Pss_Anon") for member in members),
+        pss_file_bytes=_known_sum(member.mapped.get("Pss_File") for member in members),
+        pss_shmem_bytes=_known_sum(member.mapped.get("Pss_Shmem") for member in members),
+        rss_anon_bytes=_known_sum(member.counted.get("RssAnon") for member in members),
+        rss_file_bytes=_known_sum(member.counted.get("RssFile") for member in members),
+        rss_shmem_bytes=_known_sum(member.counted.get("RssShmem") for member in members),
+        peak_rss_bytes=_known_sum(member.counted.get("VmHWM") for member in members),
+        fd_count=fd_count,
+        thread_count=root.thread_count,
+        fd_limit=int(open_files[1]) if open_files else None,
+        distinct_bytes=_distinct_bytes(host, members, totals["pss_bytes"]),
+        hugetlb_bytes=sum(map(_hugetlb_bytes, members)),
+        child_count=len(children),
+        child_pss_bytes=sum(child.mapped["Pss"] for child in children),
+        unread_child_count=unread,
+    )
+
+
+class _Member(NamedTuple):
+    """One process of a reading."""
+
+    pid: int
+    #: Sums over its mappings, from smaps_rollup or smaps.
+    mapped: dict[str, int]
+    #: The kernel's counters, from status.
+    counted: dict[str, int]
+    thread_count: int
+    maps: bytes
+
+
+def _member(host: Host, pid: int, files: Sequence[bytes | OSError]) -> _Member:
+    """Return a process from the contents of _FILES; raise OSError if one cannot be read.
+
+    Raises ProcessLookupError for a zombie.
+    """
+    rollup, status_file, maps = files
+    status = _content(status_file).decode(errors="replace")
+    threads = _THREADS.search(status)
+    return _Member(
+        pid,
+        _mapped_sizes(host, pid, rollup),
+        parse_sizes(status),
+        int(threads[1]) if threads else 1,
+        _content(maps),
+    )
+
+
+def _read_children(host: Host, pids: Sequence[int]) -> tuple[list[_Member], int]:
+    """Return those that are still there, and the number of those that may not be read."""
+    if not pids:
+        return [], 0
+    paths = [_path(pid, name) for pid in pids for name in _FILES]
+    contents = host.read_all(paths)
+    children = []
+    unread = 0
+    for position, pid in enumerate(pids):
+        first = position * len(_FILES)
+        try:
+            children.append(_member(host, pid, contents[first : first + len(_FILES)]))
+        except (ProcessLookupError, FileNotFoundError):
+            continue
+        except PermissionError:
+            unread += 1
+    return children, unread
+
+
+def _distinct_bytes(host: Host, members: Sequence[_Member], pss_bytes: int) -> int | None:
+    """Return the pages in memory, each once; None if that cannot be told.
+
+    Anonymous pages of one process are its own. Those that its children share with it, from before
+    they were forked, are counted once by PSS: nobody else can map them.
+    """
+    maps = {member.pid: member.maps for member in members}
+    repeated = repeated_bytes(host, maps, _hugetlb_mappings(host, members))
+    if repeated is None:
+        return None
+    distinct_bytes = sum(member.mapped["Rss"] for member in members) - repeated
+    if len(members) > 1:
+        for member in members:
+            mapped = member.mapped
+            if "Pss_Anon" not in mapped or "Anonymous" not in mapped:
+                return None
+            distinct_bytes += mapped["Pss_Anon"] - mapped["Anonymous"]
+    # The files are read one after the other: a process that runs meanwhile may have grown.
+    return max(distinct_bytes, pss_bytes)
+
+
+def _hugetlb_bytes(member: _Member) -> int:
+    return sum(member.mapped.get(key, 0) for key in _HUGETLB)
+
+
+def _hugetlb_mappings(host: Host, members: Sequence[_Member]) -> frozenset[tuple[int, int]]:
+    """Return process and address of each mapping of huge pages, which RSS does not count."""
+    found = set()
+    for member in members:
+        if not _hugetlb_bytes(member):
+            continue
+        for mapping in _MAPPING.split(host.read(_path(member.pid, "smaps")))[1:]:
+            start, _, sizes = mapping.partition(b"-")
+            parsed = parse_sizes(sizes.decode(errors="replace"))
+            if any(parsed.get(key) for key in _HUGETLB):
+                found.add((member.pid, int(start, 16)))
+    return frozenset(found)
+
+
+def _sum(parts: Iterable[dict[str, int]]) -> dict[str, int]:
+    """Return the sums by key; all parts have the same keys."""
+    total: dict[str, int] = {}
+    for sizes in parts:
+        for key, size in sizes.items():
+            total[key] = total.get(key, 0) + size
+    return total
+
+
+def _known_sum(sizes: Iterable[int | None]) -> int | None:
+    """Return the sum; None if a part is unknown."""
+    total = 0
+    for size in sizes:
+        if size is None:
+            return None
+        total += size
+    return total
 
 
 class Shares(NamedTuple):
@@ -72,7 +202,7 @@ class Shares(NamedTuple):
 
 
 def read_shares(host: Host, pid: int) -> Shares:
-    """Return the process's shares.
+    """Return the shares of one process, without its children.
 
     Raises ProcessLookupError if the process has gone, PermissionError if it is not this user's.
     """

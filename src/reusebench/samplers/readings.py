@@ -30,11 +30,14 @@ __all__ = [
 
 
 class ProcessMemory(msgspec.Struct, frozen=True):
-    """Memory of one process."""
+    """Memory of one process, and of the processes that it has started.
+
+    USS <= PSS <= distinct <= RSS.
+    """
 
     #: Pages of the process in memory; a file mapped N times in one process counts N times.
     rss_bytes: int
-    #: RSS with shared pages divided by the number of their mappings: "application memory".
+    #: RSS with shared pages divided by the number of their mappings in all processes.
     pss_bytes: int
     #: Pages that no other process maps.
     uss_bytes: int
@@ -49,10 +52,22 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     rss_shmem_bytes: Optional[int]
     #: Highest RSS since the last reset_peak.
     peak_rss_bytes: Optional[int]
+    #: The process's own, without those of its children; so are the threads and the limit.
     fd_count: int
     thread_count: int
     #: Most file descriptors that the process may have open (RLIMIT_NOFILE).
     fd_limit: Optional[int] = None
+    #: Pages in memory, each once, however many mappings it has here and whoever else maps it:
+    #: "application memory". None if it cannot be read, and in readings before it was.
+    distinct_bytes: Optional[int] = None
+    #: Pages of hugetlbfs, which are in no other figure.
+    hugetlb_bytes: int = 0
+    #: Processes below it whose memory is in the sums.
+    child_count: int = 0
+    #: Part of pss_bytes that is theirs.
+    child_pss_bytes: int = 0
+    #: Processes below it whose memory this user may not read.
+    unread_child_count: int = 0
 
 
 class SystemMemory(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 
 from reusebench.storage.recorded_program import Phase
-from reusebench.storage.result import Result
+from reusebench.storage.result import PSS, Result
 
 __all__ = [
     "BYTES",
@@ -28,6 +28,8 @@ PERCENT = "percent"
 _SUFFIXES = {BYTES: "bytes", NANOSECONDS: "ns", PER_SECOND: "per_s", PERCENT: "percent"}
 #: Page of the kernel's counters: a figure may change by one page for no reason of ours.
 _PAGE_BYTES = 4096
+#: The figure that application memory is in results that count it by PSS.
+_PSS_KEY = "application_pss_bytes"
 #: Share of a run's frames that may be lost for no reason of ours.
 _FRAMES_PERCENT = 0.5
 
@@ -49,6 +51,9 @@ class Metric:
     minus: str | None = None
     #: Whether a shortage of memory leaves it unchanged: buffers of an NPU are never evicted.
     is_pinned: bool = False
+    #: Whether it is computed from application memory: results that count that by PSS have none,
+    #: since the two are not comparable.
+    counts_pages: bool = False
 
     @property
     def column(self) -> str:
@@ -62,6 +67,11 @@ class Metric:
         """
         part = getattr(figures, self.part, None)
         whole = getattr(part, self.key, ())
+        if isinstance(figures, Result) and figures.counted_by == PSS:
+            if self.counts_pages:
+                return ()
+            if self.key == _PSS_KEY:
+                whole = figures.memory.application_memory_bytes
         if self.minus is None:
             return tuple(None if value is None else float(value) for value in whole)
 
@@ -88,6 +98,10 @@ def _memory(name: str) -> Metric:
     return Metric(name, "memory", f"{name}_bytes", BYTES, _PAGE_BYTES)
 
 
+def _pages(name: str) -> Metric:
+    return Metric(name, "memory", f"{name}_bytes", BYTES, _PAGE_BYTES, counts_pages=True)
+
+
 def _npu_memory(name: str) -> Metric:
     return Metric(name, "memory", f"{name}_bytes", BYTES, resolution=0, is_pinned=True)
 
@@ -95,9 +109,9 @@ def _npu_memory(name: str) -> Metric:
 #: All metrics, in the order of every table. docs/results.md defines those of scenarios,
 #: docs/record.md those of programs.
 METRICS = (
-    _memory("application_memory"),
-    _memory("application_memory_over_baseline"),
-    _memory("application_memory_trimmed"),
+    _pages("application_memory"),
+    _pages("application_memory_over_baseline"),
+    _pages("application_memory_trimmed"),
     Metric(
         "application_memory_trimmed_over_baseline",
         "memory",
@@ -105,15 +119,18 @@ METRICS = (
         BYTES,
         _PAGE_BYTES,
         minus="baseline_memory_bytes",
+        counts_pages=True,
     ),
     Metric("application_memory_median", "medians", "application_memory_bytes", BYTES, _PAGE_BYTES),
     _memory("application_peak_rss"),
     _memory("application_rss"),
+    _memory("application_pss"),
     _memory("application_uss"),
     _memory("process_peak_rss"),
-    _memory("baseline_memory"),
-    _memory("decoder_memory"),
-    _memory("residue_memory"),
+    _pages("baseline_memory"),
+    _pages("decoder_memory"),
+    _pages("residue_memory"),
+    _memory("hugetlb_memory"),
     _memory("system_memory"),
     _npu_memory("npu_memory"),
     _npu_memory("npu_peak"),

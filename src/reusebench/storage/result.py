@@ -6,7 +6,7 @@ docs/results.md explains the figures. `msgspec.json.schema(Result)` is the JSON 
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated, Literal, Optional
 
 import msgspec
 
@@ -30,6 +30,8 @@ from reusebench.targets.outcome import OUTCOMES, Failure
 __all__ = [
     "BUSY_PERCENT",
     "OF_STEADY_STATE",
+    "PAGES",
+    "PSS",
     "SCHEMA",
     "ContextLimit",
     "CycleSeries",
@@ -55,6 +57,12 @@ SCHEMA = "reusebench-result-2"
 #: Other work above this share of the CPUs' time shows in latencies: with both of 2 cores taken, a
 #: median doubled.
 BUSY_PERCENT = 10.0
+
+#: Ways in which application memory is counted: pages of the process, each once, whoever else maps
+#: them; or PSS, which depends on who else maps them (results before 2026-12, and kernels that do
+#: not show pages).
+PAGES = "pages"
+PSS = "pss"
 
 #: Figures of MemoryFigures that one reading gives: a repeat has all of them or none.
 OF_STEADY_STATE = (
@@ -96,6 +104,9 @@ class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
     npu_memory_bytes: _Bytes
     npu_peak_bytes: _Bytes = ()
     npu_left_bytes: _Bytes = ()
+    #: Empty in results before application memory was counted by pages: it is PSS there.
+    application_pss_bytes: _Bytes = ()
+    hugetlb_memory_bytes: _Bytes = ()
 
     def __post_init__(self) -> None:
         """Refuse a repeat with only some of the figures OF_STEADY_STATE."""
@@ -261,6 +272,8 @@ class StoredRepeat(msgspec.Struct, frozen=True, kw_only=True):
     shortage: Optional[Shortage] = None
     #: None without a limit of its control group, and in runs before this was stored.
     charge: Optional[GroupCharge] = None
+    #: What a reader of its memory has to know, besides a shortage.
+    remarks: tuple[Message, ...] = ()
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -321,6 +334,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     runtime_accounts: tuple[dict[str, int], ...] = ()
     #: Per context, the copies of one inference; None if none ran.
     copies: Optional[tuple[Copies, ...]] = None
+    #: What application memory, and all figures computed from it, count: PAGES or PSS.
+    counted_by: Literal["pages", "pss"] = "pss"
     memory: MemoryFigures
     speed: Speed
     #: Streams only, one per repeat.
@@ -370,3 +385,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def shortage_signs(self) -> tuple[Message, ...]:
         """Evidence that memory was short: each kind once, from the first repeat that has it."""
         return signs_of(repeat.shortage for repeat in self.repeats)
+
+    @property
+    def memory_remarks(self) -> tuple[Message, ...]:
+        """What to know of its memory: each kind once, from the first repeat that has it."""
+        remarks: dict[str, Message] = {}
+        for repeat in self.repeats:
+            for remark in repeat.remarks:
+                remarks.setdefault(remark.code, remark)
+        return tuple(remarks.values())

@@ -102,6 +102,8 @@ class Measured:
     #: The measured configuration whose figures this one has in the same run, as their plans are
     #: equal; None if it was measured itself.
     original: Configuration | None = None
+    #: What its application memory counts, PAGES or PSS; None for a program.
+    counted_by: str | None = None
 
     def is_short(self, metric: Metric) -> bool:
         """Whether a shortage of memory may have made the figure too small."""
@@ -234,6 +236,7 @@ def _measured_result(result: Result, board: str) -> Measured:
         busy_percent=max(result.speed.idle_cpu_percent, default=0.0),
         shortage_signs=result.shortage_signs,
         original=original,
+        counted_by=result.counted_by,
     )
 
 

@@ -27,7 +27,7 @@ from reusebench.storage.trace import Trace, read_trace
 from reusebench.targets.machine import LOCAL, LocalMachine
 from reusebench.targets.target import Target
 from tests.harness.measuring.conftest import MakeBench, job
-from tests.helpers.scripted_driver import ACCOUNT, ENTRY
+from tests.helpers.scripted_driver import ACCOUNT, ENTRY, FORKED_BYTES
 from tests.helpers.support import SCRIPTED, known
 
 pytestmark = pytest.mark.process
@@ -41,6 +41,7 @@ _VIRTUAL = replace(
     computes=False,
     npu_memory_limit_bytes=2**29,
 )
+_MIB = 2**20
 #: A target that keeps a ledger and computes, like a board with the preload library.
 _BOARD = replace(SCRIPTED, name="board", keeps_ledger=True)
 
@@ -103,6 +104,24 @@ def session(tmp_path_factory: pytest.TempPathFactory, make_bench: MakeBench) -> 
     return _Session(storage, bench, progress, log.read_text().splitlines(), full_dup, plain, again)
 
 
+def test_memory_of_a_child_counts(tmp_path: Path, make_bench: MakeBench) -> None:
+    """What a runtime's child takes is in the figures of the context that made it, and is told."""
+    # A forked driver would share its own pages with the process that it was forked from.
+    bench = make_bench(tmp_path, "fork@load0", target=SCRIPTED)
+    result = _result(bench, "no_reuse_one_model")
+    assert (result.outcome, result.counted_by) == ("ok", "pages")
+    # An interpreter that has forked also writes to some of the pages that it shared.
+    most_bytes = FORKED_BYTES + 4 * _MIB
+    for figure in result.memory.application_memory_over_baseline_bytes:
+        assert FORKED_BYTES <= known(figure) <= most_bytes
+    for contexts in result.memory.context_memory_bytes:
+        assert FORKED_BYTES <= known(contexts)[0] <= most_bytes
+    (remark,) = [remark for remark in result.memory_remarks if remark.code == "children_counted"]
+    assert remark.values["count"] == 1
+    # Its part of PSS has half of what it shares with its parent, too.
+    assert float(str(remark.values["mib"])) == pytest.approx(32, abs=8)
+
+
 def test_a_configuration_that_succeeds(session: _Session) -> None:
     """A result is read as it was written, with its target and versions."""
     result = session.full_dup.result
@@ -122,7 +141,7 @@ def test_figures_are_those_of_the_traces(session: _Session) -> None:
     reported.
 
     The memory that contexts added, and the figures over the baseline, are from the same readings;
-    USS <= PSS <= RSS.
+    USS <= PSS <= application memory <= RSS.
     """
     result = session.full_dup.result
     memory = session.full_dup.result.memory
@@ -144,19 +163,20 @@ def test_figures_are_those_of_the_traces(session: _Session) -> None:
         last = {reading.phase: reading for reading in trace.barriers}
         for latencies_ns in last["steady"].data.latencies_ns:
             reported += latencies_ns
-        pss_bytes = {phase: reading.process.pss_bytes for phase, reading in last.items()}
-        added_bytes = sum(known(memory.context_memory_bytes[repeat])) + pss_bytes["steady"]
+        pages = {phase: known(reading.process.distinct_bytes) for phase, reading in last.items()}
+        added_bytes = sum(known(memory.context_memory_bytes[repeat])) + pages["steady"]
         assert (
-            added_bytes - pss_bytes["first_inference"]
+            added_bytes - pages["first_inference"]
             == memory.application_memory_over_baseline_bytes[repeat]
         )
         sizes = (
             memory.application_uss_bytes,
+            memory.application_pss_bytes,
             memory.application_memory_bytes,
             memory.application_rss_bytes,
         )
-        uss, pss, rss = (known(size[repeat]) for size in sizes)
-        assert 0 < uss <= pss <= rss
+        uss, pss, pages_once, rss = (known(size[repeat]) for size in sizes)
+        assert 0 < uss <= pss <= pages_once <= rss
     assert session.full_dup.latencies_ns == reported
     assert len(reported) == 2 * 2 * 3
 

@@ -77,7 +77,7 @@ def test_application_memory_is_drawn_by_what_contexts_took(tmp_path: Path) -> No
     ).rows
     svg = figure(rows)
     assert ">180.0 measured<" in svg
-    assert ">application memory (PSS), MiB<" in svg
+    assert ">application memory, MiB<" in svg
     assert legend(svg) == [
         "Import of the runtime",
         "Contexts that reuse nothing",

@@ -41,7 +41,8 @@ PROMISED = {
         " saved_over_baseline_percent latency_ns throughput_per_s npu_saved_bytes"
         " npu_saved_percent npu_peak_bytes npu_left_bytes copied_bytes_per_inference"
         f" copies_avoided_bytes {_ORIGIN} repeats measured_as output_difference reference_runtime"
-        " reference_difference memory_short equal_scenarios"
+        " reference_difference memory_short equal_scenarios application_pss_bytes counted_by"
+        " memory_remarks"
     ),
     "contexts": (
         f"{_CONFIGURATION} context mechanism added_bytes added_spread_bytes"

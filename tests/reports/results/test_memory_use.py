@@ -25,6 +25,7 @@ from reusebench.reports.sections.mechanisms import domains_table
 from reusebench.reports.shared.breakdown import page_kinds_table
 from reusebench.samplers.readings import NpuMemory
 from reusebench.targets.outcome import Failure
+from tests.helpers.support import known
 from tests.reports.stored import (
     FAILED,
     IMPORTED,
@@ -156,10 +157,18 @@ def test_a_runtime_on_the_cpu_has_no_npu_memory(tmp_path: Path) -> None:
 
 
 def test_parts_are_what_grew_since_the_import(tmp_path: Path) -> None:
-    """The parts are the growth of each kind of page since the import."""
+    """The parts are the growth of each kind of page since the import.
+
+    Files are all that is neither anonymous nor shared memory, whatever PSS leaves to others.
+    """
     info = result(tmp_path, "no_reuse", even(3))
     info = with_steady(
-        info, lambda index, steady: replace(steady, pss_file_bytes=IMPORTED - (index + 1) * MIB)
+        info,
+        lambda index, steady: replace(
+            steady,
+            distinct_bytes=known(steady.distinct_bytes) - (index + 1) * MIB,
+            pss_file_bytes=0,
+        ),
     )
     memory = page_memory(group_of(tmp_path, info).rows[0])
     assert memory is not None

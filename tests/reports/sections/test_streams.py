@@ -115,7 +115,7 @@ def test_the_page_has_the_published_table_with_frames(streams_group: Group) -> N
     table = memory_table(streams_group, workload_of(streams_group), published_rows(), ENGLISH)
     full = cells_of(table, "streams_full_dup")
     assert (
-        full["Application memory (PSS), MiB"],
+        full["Application memory, MiB"],
         full["Saved, MiB"],
         full["Inference saved, %"],
     ) == (
@@ -285,7 +285,7 @@ def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
     table = memory_table(group, workload, (), ENGLISH)
     cut_cells = cells_of(table, NAMES[4])
     assert (
-        cut_cells["Application memory (PSS), MiB"],
+        cut_cells["Application memory, MiB"],
         cut_cells["Frames/s"],
         cut_cells["Outcome"],
     ) == (
@@ -315,7 +315,7 @@ def test_repeats_that_were_finished_before_the_cut_are_shown(tmp_path: Path) -> 
     )
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[3]), cut)
     cut_cells = cells_of(memory_table(group, workload_of(group), (), ENGLISH), NAMES[4])
-    assert (cut_cells["Application memory (PSS), MiB"], cut_cells["Saved, MiB"]) == ("244.0", "-")
+    assert (cut_cells["Application memory, MiB"], cut_cells["Saved, MiB"]) == ("244.0", "-")
 
 
 def test_on_a_virtual_board_there_is_only_memory(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import signal
 import struct
@@ -12,6 +14,7 @@ from typing import NoReturn
 
 import pytest
 
+from reusebench.samplers.host import LOCAL_HOST, PageRange
 from reusebench.targets.errors import ConnectionLost, InputNotRead, TargetError
 from reusebench.targets.far.connection import Connection, Request
 from reusebench.targets.far.host import FarHost
@@ -75,6 +78,20 @@ def test_files_hold_every_byte(host: FarHost, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(_ALL_BYTES * 1000)
     assert host.read(str(file)) == file.read_bytes()
+
+
+def test_pages_are_told_as_on_this_machine(host: FarHost) -> None:
+    """Flags of all pages of a mapping, also if they take several frames, and errors in place."""
+    with mmap.mmap(-1, 5000 * mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory[: 100 * mmap.PAGESIZE] = bytes(100 * mmap.PAGESIZE)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        pages = PageRange(os.getpid(), address // mmap.PAGESIZE, 5000)
+        nobody = PageRange(1 << 22, 0, 1)
+        told, error = host.page_flags([pages, nobody])
+        assert told == LOCAL_HOST.page_flags([pages])[0]
+        assert isinstance(told, bytes)
+        assert sum(flags >= 0x80 for flags in told) >= 100
+        assert isinstance(error, FileNotFoundError)
 
 
 def test_many_files_are_one_round_trip(host: FarHost, tmp_path: Path) -> None:

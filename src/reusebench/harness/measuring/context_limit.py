@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reusebench.accounting.domains import domain_uses
 from reusebench.accounting.ledger import Ledger
+from reusebench.harness.measuring.repeat_figures import application_memory, counted_by
 from reusebench.measured.plan import Plan, Step
 from reusebench.storage.result import ContextLimit
 from reusebench.targets.measured_process import MeasuredRun
@@ -49,7 +50,7 @@ def limit_of(plan: Plan, run: MeasuredRun, ledger: Ledger | None) -> ContextLimi
         npu_after_failure_bytes=_held_when_steady(run),
         npu_left_bytes=left_bytes,
         domains=tuple(domain_uses(run.barriers, ledger)) if ledger else (),
-        application_memory_bytes=last.process.pss_bytes,
+        application_memory_bytes=application_memory(last, counted_by(run.barriers)),
         system_available_bytes=last.system.available_bytes,
         fd_count=last.process.fd_count,
         further_fds=_per_context(first.process.fd_count, last.process.fd_count, contexts),

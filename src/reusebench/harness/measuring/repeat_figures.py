@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
 
 from reusebench.harness.measuring.repeat import Repeat
+from reusebench.storage.result import PAGES
 from reusebench.targets.barriers import BarrierReading, StepData
 
-__all__ = ["MEMORY_FIGURES", "SPEED_FIGURES", "STREAM_SPEED_FIGURES", "npu_memory"]
+__all__ = [
+    "SPEED_FIGURES",
+    "STREAM_SPEED_FIGURES",
+    "application_memory",
+    "counted_by",
+    "memory_figures",
+    "npu_memory",
+]
 
 #: Reads a figure off a repeat; None if the repeat does not have it.
 RepeatFigure = Callable[[Repeat], Any]
@@ -21,6 +29,20 @@ _CONTEXT_PHASES = ("context", "internal_memory", "first_inference")
 # Memory
 
 
+def application_memory(barrier: BarrierReading, counted_by: str) -> int:
+    """Return the memory of the process and its children as Result.counted_by says."""
+    process = barrier.process
+    if counted_by == PAGES and process.distinct_bytes is not None:
+        return process.distinct_bytes
+    return process.pss_bytes
+
+
+def counted_by(barriers: Iterable[BarrierReading]) -> Literal["pages", "pss"]:
+    """Return "pages", or "pss" if a reading has no count of pages: all figures are of one kind."""
+    is_counted = all(barrier.process.distinct_bytes is not None for barrier in barriers)
+    return "pages" if is_counted else "pss"
+
+
 def _at_end_of(phase: str, figure_of: Callable[[BarrierReading], int | None]) -> RepeatFigure:
     """Return the figure that is read at the end of a phase; None if the phase was not reached."""
 
@@ -29,29 +51,6 @@ def _at_end_of(phase: str, figure_of: Callable[[BarrierReading], int | None]) ->
         if barrier is None:
             return None
         return figure_of(barrier)
-
-    return figure
-
-
-def _pss_at_end_of(phase: str) -> RepeatFigure:
-    return _at_end_of(phase, lambda barrier: barrier.process.pss_bytes)
-
-
-def _trimmed_pss(barrier: BarrierReading) -> int | None:
-    if not barrier.malloc_trimmed:
-        return None
-    return barrier.process.pss_bytes
-
-
-def _pss_over_baseline(phase: str) -> RepeatFigure:
-    """Return the figure of PSS at the end of a phase minus the PSS after the import."""
-
-    def figure(repeat: Repeat) -> int | None:
-        barrier = repeat.last(phase)
-        baseline = repeat.last("imported")
-        if barrier is None or baseline is None:
-            return None
-        return barrier.process.pss_bytes - baseline.process.pss_bytes
 
     return figure
 
@@ -71,28 +70,55 @@ def _peak_rss(repeat: Repeat) -> int | None:
     return highest
 
 
-def _residue(repeat: Repeat) -> Any:
-    """Return the PSS over the baseline after all contexts were destroyed; None after a failure."""
-    if repeat.failure:
-        return None
-    return _pss_over_baseline("destroy")(repeat)
+class _ApplicationFigures:
+    """The figures of application memory, which is counted in one way."""
 
+    def __init__(self, counted_by: str) -> None:
+        self._counted_by = counted_by
 
-def _context_memory(repeat: Repeat) -> tuple[int, ...] | None:
-    """Return the PSS that each context added until its first inference had ended.
+    def memory(self, barrier: BarrierReading) -> int:
+        """Return the memory at a barrier."""
+        return application_memory(barrier, self._counted_by)
 
-    None if contexts come and go.
-    """
-    created = repeat.of_contexts("context")
-    inferred = repeat.of_contexts("first_inference")
-    if not created or repeat.last("cycle") or len(created) != len(inferred):
-        return None
-    added_bytes = [0] * len(created)
-    for before, after in zip(repeat.barriers, repeat.barriers[1:]):
-        if after.phase in _CONTEXT_PHASES:
-            growth_bytes = after.process.pss_bytes - before.process.pss_bytes
-            added_bytes[after.context or 0] += growth_bytes
-    return tuple(added_bytes)
+    def trimmed(self, barrier: BarrierReading) -> int | None:
+        """Return the memory at a barrier at which the heap was trimmed, otherwise None."""
+        return self.memory(barrier) if barrier.malloc_trimmed else None
+
+    def over_baseline(self, phase: str) -> RepeatFigure:
+        """Return the figure of memory at the end of a phase minus that after the import."""
+
+        def figure(repeat: Repeat) -> int | None:
+            barrier = repeat.last(phase)
+            baseline = repeat.last("imported")
+            if barrier is None or baseline is None:
+                return None
+            return self.memory(barrier) - self.memory(baseline)
+
+        return figure
+
+    def residue(self, repeat: Repeat) -> Any:
+        """Return the memory over the baseline after all contexts were destroyed.
+
+        None after a failure.
+        """
+        if repeat.failure:
+            return None
+        return self.over_baseline("destroy")(repeat)
+
+    def of_contexts(self, repeat: Repeat) -> tuple[int, ...] | None:
+        """Return the memory that each context added until its first inference had ended.
+
+        None if contexts come and go.
+        """
+        created = repeat.of_contexts("context")
+        inferred = repeat.of_contexts("first_inference")
+        if not created or repeat.last("cycle") or len(created) != len(inferred):
+            return None
+        added_bytes = [0] * len(created)
+        for before, after in zip(repeat.barriers, repeat.barriers[1:]):
+            if after.phase in _CONTEXT_PHASES:
+                added_bytes[after.context or 0] += self.memory(after) - self.memory(before)
+        return tuple(added_bytes)
 
 
 def npu_memory(repeat: Repeat) -> int | None:
@@ -107,24 +133,35 @@ def npu_memory(repeat: Repeat) -> int | None:
     return repeat.npu.total_bytes if repeat.npu else None
 
 
-#: Key: field of storage.result.MemoryFigures.
-MEMORY_FIGURES: Mapping[str, RepeatFigure] = {
-    "application_memory_bytes": _pss_at_end_of("steady"),
-    "application_memory_trimmed_bytes": _at_end_of("trimmed", _trimmed_pss),
-    "application_memory_over_baseline_bytes": _pss_over_baseline("steady"),
-    "baseline_memory_bytes": _pss_at_end_of("imported"),
+#: Key: field of storage.result.MemoryFigures; the figures that do not depend on how application
+#: memory is counted.
+_OTHER_FIGURES: Mapping[str, RepeatFigure] = {
+    "application_pss_bytes": _at_end_of("steady", lambda barrier: barrier.process.pss_bytes),
     "application_rss_bytes": _at_end_of("steady", lambda barrier: barrier.process.rss_bytes),
     "application_uss_bytes": _at_end_of("steady", lambda barrier: barrier.process.uss_bytes),
     "application_peak_rss_bytes": _peak_rss,
-    "residue_memory_bytes": _residue,
-    "context_memory_bytes": _context_memory,
-    "decoder_memory_bytes": _pss_over_baseline("decoders"),
+    "hugetlb_memory_bytes": _at_end_of("steady", lambda barrier: barrier.process.hugetlb_bytes),
     "system_memory_bytes": _at_end_of("steady", lambda barrier: barrier.system.used_bytes),
     "system_memory_noise_bytes": lambda repeat: repeat.system_memory_noise_bytes,
     "npu_memory_bytes": npu_memory,
     "npu_peak_bytes": lambda repeat: repeat.npu.peak_bytes if repeat.npu else None,
     "npu_left_bytes": lambda repeat: repeat.npu.left_bytes if repeat.npu else None,
 }
+
+
+def memory_figures(counted_by: str) -> Mapping[str, RepeatFigure]:
+    """Return the figures of storage.result.MemoryFigures, by field."""
+    application = _ApplicationFigures(counted_by)
+    return {
+        "application_memory_bytes": _at_end_of("steady", application.memory),
+        "application_memory_trimmed_bytes": _at_end_of("trimmed", application.trimmed),
+        "application_memory_over_baseline_bytes": application.over_baseline("steady"),
+        "baseline_memory_bytes": _at_end_of("imported", application.memory),
+        "residue_memory_bytes": application.residue,
+        "context_memory_bytes": application.of_contexts,
+        "decoder_memory_bytes": application.over_baseline("decoders"),
+        **_OTHER_FIGURES,
+    }
 
 
 # Speed

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from reusebench.harness.measuring.memory_remarks import memory_remarks
 from reusebench.harness.measuring.repeat import Repeat
 from reusebench.harness.measuring.repeat_figures import (
-    MEMORY_FIGURES,
     SPEED_FIGURES,
     STREAM_SPEED_FIGURES,
+    counted_by,
+    memory_figures,
     npu_memory,
 )
 from reusebench.harness.measuring.shortage_evidence import shortage_of
@@ -78,6 +80,7 @@ def build_result(
 ) -> Result:
     """Return the result as it is stored; with a failure it has no figures to compare."""
     plan = provenance.plan
+    kind = counted_by(_barriers(repeats))
     limit = repeats[0].limit if repeats else None
     if limit is None:
         comparable = list(repeats)
@@ -118,7 +121,8 @@ def build_result(
         output_samples=_output_samples(plan, repeats),
         runtime_accounts=_runtime_accounts(repeats),
         copies=_copies(repeats),
-        memory=_memory(comparable),
+        counted_by=kind,
+        memory=_memory(comparable, kind),
         speed=_speed(plan, timed),
         frames=tuple(repeat.frames for repeat in repeats) if plan.schedule else (),
         cycles=_cycle_series(repeats[0].barriers) if plan.cycles and repeats else None,
@@ -133,17 +137,24 @@ def is_settled(repeats: Sequence[Repeat]) -> bool:
 
     Speed does not count: most of its noise is the machine's, which more processes do not narrow.
     """
-    for figure_of in (MEMORY_FIGURES["application_memory_bytes"], npu_memory):
+    figures = memory_figures(counted_by(_barriers(repeats)))
+    for figure_of in (figures["application_memory_bytes"], npu_memory):
         figure = Figure.of(map(figure_of, repeats))
         if figure and (figure.spread or 0) > _SETTLED_SHARE * figure.median:
             return False
     return True
 
 
-def _memory(repeats: Sequence[Repeat]) -> MemoryFigures:
-    return MemoryFigures(
-        **{name: tuple(map(figure_of, repeats)) for name, figure_of in MEMORY_FIGURES.items()}
-    )
+def _barriers(repeats: Iterable[Repeat]) -> Iterator[BarrierReading]:
+    for repeat in repeats:
+        yield from repeat.barriers
+
+
+def _memory(repeats: Sequence[Repeat], kind: str) -> MemoryFigures:
+    figures = {}
+    for name, figure_of in memory_figures(kind).items():
+        figures[name] = tuple(map(figure_of, repeats))
+    return MemoryFigures(**figures)
 
 
 def _speed(plan: Plan, repeats: Sequence[Repeat]) -> Speed:
@@ -277,4 +288,5 @@ def _stored_repeat(repeat: Repeat) -> StoredRepeat:
         npu=None if repeat.limit else repeat.npu,
         shortage=shortage_of(repeat.barriers, repeat.start_ns),
         charge=charge_of(barrier.group for barrier in repeat.barriers),
+        remarks=tuple(memory_remarks(repeat.barriers)),
     )

@@ -7,7 +7,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 
-from reusebench.samplers.host import Clocks, Sample
+from reusebench.samplers.host import Clocks, PageRange, Sample
 from reusebench.targets.errors import ConnectionLost
 from reusebench.targets.far.connection import Connection, Request
 
@@ -17,6 +17,7 @@ __all__ = ["FarHost", "read_request"]
 _NUMBER = struct.Struct("<I")
 _STATUS = struct.Struct("<QQI")
 _CLOCKS = struct.Struct("<QQ")
+_PAGES = struct.Struct("<IQQ")
 _SAMPLING = struct.Struct("<IQ")
 _SAMPLE = struct.Struct("<QQQ")
 _WRITE = struct.Struct("<II")
@@ -79,6 +80,11 @@ class FarHost:
                 inode, _, _ = _STATUS.unpack(reply)
                 inodes.append(inode)
         return inodes
+
+    def page_flags(self, ranges: Sequence[PageRange]) -> list[bytes | OSError]:
+        """Return a byte for each page of each range, or its error, in one round trip."""
+        requests = [Request("u", _PAGES.pack(*pages)) for pages in ranges]
+        return self._connected().requests(requests)
 
     def write(self, path: str, data: bytes) -> None:
         """Write to an existing file in one write; OSError."""
