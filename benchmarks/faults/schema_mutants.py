@@ -16,7 +16,7 @@ __all__ = ["schema_mutant"]
 
 #: Inputs in a row that change the same value, since to list its changes takes longer than a trial.
 _BLOCK = 64
-#: One of so many inputs has two changes.
+#: One input in this number has two changes.
 _PAIR_EVERY = 5
 
 

@@ -190,7 +190,7 @@ def program_warnings(programs: Sequence[StoredProgram], texts: Texts) -> list[st
 
 
 def program_charges(programs: Sequence[StoredProgram], texts: Texts) -> list[str]:
-    """Return what the control group of each program was charged, if it has a limit."""
+    """Return a sentence on the charge of each program's control group, if it has a limit."""
     sentences = []
     for program in programs:
         words = charge_words(repeat.charge for repeat in program.info.repeats)

@@ -80,7 +80,7 @@ class _Damage:
         self._data = b""
 
     def taken(self, data: bytes) -> bytes:
-        """Return what is passed on of these bytes."""
+        """Return the bytes to pass on in place of these."""
         if self._change is None:
             return data
         self._data += data

@@ -119,7 +119,7 @@ def _not_compared(result: Result) -> str:
 
 
 def _charge(result: Result) -> str:
-    """Return what a container with a limit is charged; empty without a limit."""
+    """Return the charge of a container with a limit; empty without a limit."""
     charges = [repeat.charge.most for repeat in result.repeats if repeat.charge]
     if not charges:
         return ""

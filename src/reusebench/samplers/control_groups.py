@@ -124,7 +124,7 @@ def _paths(cgroup: str) -> Iterator[tuple[int, str]]:
 
 
 def _mounts(mountinfo: str, version: int) -> list[_Mount]:
-    """Return where groups of this version are mounted; the usual places if nothing tells."""
+    """Return the mount points of groups of this version; the usual ones if nothing tells."""
     mounts = []
     for line in mountinfo.splitlines():
         before, separator, after = line.partition(" - ")
@@ -172,7 +172,7 @@ def _below(path: str, root: str) -> list[str] | None:
 
 
 def _climbs(path: str) -> tuple[int, list[str]]:
-    """Return how many `..` begin a path, and the names after them."""
+    """Return the number of `..` at the start of a path, and the names after them."""
     names = [name for name in path.split("/") if name]
     up = 0
     while up < len(names) and names[up] == "..":
@@ -280,7 +280,7 @@ def _reclaimable_bytes(version: int, stat: Mapping[str, int]) -> int:
 
 
 def _parts(group: ControlGroup, texts: Mapping[str, str]) -> dict[str, int | None]:
-    """Return what is charged, by kind; None if the kernel does not tell it."""
+    """Return the charged memory, by kind; None if the kernel does not tell it."""
     stat = _stat(group, texts)
     whole = _FILES[group.version].whole
     anonymous, cached = ("anon", "file") if group.version == 2 else ("total_rss", "total_cache")

@@ -47,7 +47,7 @@ def _own_cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _damaged(direction: str, kind: str, at: int, count: int) -> str:
-    """Return what stands before the command of a shell whose connection is damaged once."""
+    """Return the prefix of a shell command whose connection is damaged once."""
     words = [sys.executable, damaging_pipe.__file__, direction, kind, str(at), str(count)]
     return shlex.join(words) + " "
 
