@@ -156,11 +156,12 @@ class LocalProcess:
         deadline = time.monotonic() + _LEAVE_S
         code = None
         while code is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            try:
                 code = self._popen.wait(_WATCH_S)
-            self._bound_files()
-            if time.monotonic() >= deadline:
-                self._kill()
+            except subprocess.TimeoutExpired:
+                self._bound_files()
+                if time.monotonic() >= deadline:
+                    self._kill()
         return Ending(code, oom_kills(LOCAL_HOST) > self._oom_kills)
 
     def last_words(self) -> str:

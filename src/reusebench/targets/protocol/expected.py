@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from reusebench.measured.messages import Message, Value
+from reusebench.measured.messages import Message
 from reusebench.measured.plan import INFERENCES, Model, Plan, Step, Streams
 from reusebench.measured.runtimes.base import Interface, Preparation
 from reusebench.measured.streams.threads import STAGES
@@ -112,9 +112,11 @@ class Span(NamedTuple):
     def check(self, field: str, at_ns: int) -> None:
         """Raise UnexpectedMessage if the time is outside."""
         if not self.begin_ns <= at_ns <= self.end_ns:
-            values: dict[str, Value] = {"field": field, "value": at_ns}
-            values.update(begin=self.begin_ns, end=self.end_ns)
-            raise UnexpectedMessage(Message("protocol_other_time", values))
+            message = Message(
+                "protocol_other_time",
+                {"field": field, "value": at_ns, "begin": self.begin_ns, "end": self.end_ns},
+            )
+            raise UnexpectedMessage(message)
 
     def check_duration(self, field: str, duration_ns: int) -> None:
         """Raise UnexpectedMessage unless the duration fits; everything takes some time."""
