@@ -1,4 +1,4 @@
-"""What another process of the same runtime changes: `python -m benchmarks.neighbours`.
+"""The influence of another process of the same runtime: `python -m benchmarks.neighbours`.
 
 The scenarios of a quick session are measured twice: on a quiet machine, and beside a process that
 imports the same runtime, runs a small model, and comes and goes every 4 s. Printed are the medians
@@ -42,7 +42,7 @@ _NEIGHBOURS = {
     "ncnn": "import ncnn",
     "litert": "from ai_edge_litert.compiled_model import CompiledModel",
 }
-#: What --quick measures: one scenario, once.
+#: Options for --quick: one scenario, once.
 _SMALL = ("-k", "full_dup", "--repeats", "1", "--streams", "1", "--rounds", "2")
 
 

@@ -17,8 +17,8 @@ __all__ = ["MARKS", "Text", "texts_of", "tracked_files"]
 #: Phrases that no text may have, by name; each breaks a rule of CONTRIBUTING.md, "English".
 MARKS = {
     "begins with `Of `": re.compile(r"^Of "),
-    "`None where`, `empty where`, `...Error where`": re.compile(
-        r"\b(None|empty|[A-Z]\w+Error) where\b"
+    "`None where`, `NULL where`, `empty where`, `...Error where`": re.compile(
+        r"\b(None|NULL|empty|[A-Z]\w+Error) where\b"
     ),
     "`so many`, `so much`, `so long` for a number": re.compile(
         r"\b[Ss]o (many|much|long|often)\b(?! (as|that)\b)"
@@ -91,9 +91,10 @@ def _comments(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _c(source: str) -> Iterator[tuple[int, str]]:
-    for match in _C_COMMENT.finditer(_C_STRING.sub('""', source)):
+    without_strings = _C_STRING.sub('""', source)
+    for match in _C_COMMENT.finditer(without_strings):
         words = re.sub(r"^\s*(/\*|//|\*)\s?", "", match[0].removesuffix("*/"), flags=re.MULTILINE)
-        yield source.count("\n", 0, match.start()) + 1, words
+        yield without_strings.count("\n", 0, match.start()) + 1, words
 
 
 def _json(source: str) -> Iterator[tuple[int, str]]:

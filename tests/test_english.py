@@ -43,3 +43,10 @@ def test_each_mark_is_recognised(tmp_path: Path) -> None:
     found = [text.words for text in texts_of(path)]
     for mark, pattern in MARKS.items():
         assert len([words for words in found if pattern.search(words)]) == 1, mark
+
+
+def test_a_comment_of_c_has_its_line(tmp_path: Path) -> None:
+    """Strings are no comments, and lines are counted with them."""
+    path = tmp_path / "file.c"
+    path.write_text('char *text = "/* none */";\n\nint a; /* Of it. */\n', encoding="utf-8")
+    assert [(text.line, text.words) for text in texts_of(path)] == [(3, "Of it.")]

@@ -1,4 +1,4 @@
-"""What reads a storage beside the commands: the page in every language, and data frames."""
+"""Readers of a storage apart from the commands: the page in every language, and data frames."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ static size_t outgoing_bytes;
 /* Time when the harness was last heard, and how long it may be silent. */
 uint64_t heard_ns, patience_ns = 30 * SECOND_NS;
 
-/* How long a frame may stay incomplete: a slow line carries the longest one in less. */
+/* Time for which a frame may stay incomplete: a slow line carries the longest one in less. */
 #define INCOMPLETE_LIMIT_NS (20 * SECOND_NS)
 
 /* Numbers of the next frames. */

@@ -1,4 +1,4 @@
-/* What the files of this program have in common. */
+/* Declarations that the files of this program share. */
 #ifndef SANDBOX_H
 #define SANDBOX_H
 

@@ -1,5 +1,5 @@
 /*
- * The names of Rockchip's interface that the snippets use, so that they compile where the vendor's SDK is not: its own
+ * The names of Rockchip's interface that the snippets use, so that they compile without the vendor's SDK, whose own
  * rknn_api.h is no part of this project. test_rknn_snippets.py compares numbers and layouts with measured/runtimes/rknn/abi.py.
  */
 #pragma once

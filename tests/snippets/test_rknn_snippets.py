@@ -1,8 +1,8 @@
 """The programs in C: they compile without a warning, and make the calls that the harness makes of
 the same plan.
 
-On a double of Rockchip's library everywhere (tests/measured/runtimes/rknn_double.c); on Rockchip's
-own, on the virtual board, where that is installed: there the ledgers of NPU buffers must be equal.
+They run on a double of Rockchip's library (tests/measured/runtimes/rknn_double.c), and on
+Rockchip's own if the virtual board is installed: then the ledgers of NPU buffers must be equal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a control group was charged, over the readings and repeats of a measurement."""
+"""The charge of a control group, over the readings and repeats of a measurement."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_without_a_limit_nothing_is_told() -> None:
 
 
 def test_the_words_have_the_largest_of_the_repeats() -> None:
-    """What the kernel does not tell has a question mark."""
+    """Parts that the kernel does not tell have a question mark."""
     charges = [charge_of([_reading(10), _reading(200)]), None, charge_of([_reading(412)])]
     words = str(charge_words(charges))
     assert words.startswith("docker will count 412.0 MiB, 0.0 MiB more than before")

@@ -264,7 +264,9 @@ def test_standard_error_without_end_is_not_kept(is_sandboxed: bool) -> None:
 
 
 def test_a_flood_that_stays_on_disk_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So it is where the file system gives nothing up, also if the process closes its output."""
+    """The same holds if the file system cannot punch holes, and if the process closes its
+    output.
+    """
     monkeypatch.setattr(standard_error, "_punch_hole", lambda *_: None)
     monkeypatch.setattr(standard_error, "_MOST_BYTES", 1 << 24)
     for script in ("yes words >&2", "exec >&-; exec yes words >&2"):

@@ -285,7 +285,7 @@ def test_the_guest_reaches_nothing_of_the_host(board: Board, tmp_path: Path) -> 
 
 @pytest.mark.skipif(sandbox_problem() is not None, reason="no sandbox here")
 def test_no_code_is_left_for_later_processes(board: Board, tmp_path: Path) -> None:
-    """What a process writes among the bytecode or sources of its Python is not kept."""
+    """Files that a process writes among the bytecode or sources of its Python are not kept."""
     script = """
         import json, pathlib
         written = 0

@@ -29,7 +29,7 @@ _KERNEL_MAPPING = 1 << 3
 #: Sizes are rounded up to whole pages.
 _PAGE_BYTES = 4096
 
-#: What librknnrt puts into one buffer begins at multiples of this.
+#: Alignment of the parts that librknnrt puts into one buffer.
 _ALIGNMENT_BYTES = 64
 
 _COMPONENT_OF = {"weights": "weights", "internal": "internal", "input": "io", "output": "io"}

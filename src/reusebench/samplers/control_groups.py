@@ -182,7 +182,7 @@ def _climbs(path: str) -> tuple[int, list[str]]:
 
 class _Limit(NamedTuple):
     size_bytes: int
-    #: What can still be charged before it, if page cache is dropped.
+    #: Memory that can still be charged before the limit, if page cache is dropped.
     left_bytes: int
     #: The file that has it.
     source: str

@@ -38,7 +38,7 @@ _PRIVATE = ("Private_Clean", "Private_Dirty")
 _HUGETLB = ("Shared_Hugetlb", "Private_Hugetlb")
 #: The files of a process that its memory is read from.
 _FILES = ("smaps_rollup", "status", "maps")
-#: Where the lines of a mapping begin in smaps, with its address.
+#: The beginning of a mapping's lines in smaps, with its address.
 _MAPPING = re.compile(rb"^(?=[0-9a-f]+-[0-9a-f]+ )", re.MULTILINE)
 
 

@@ -117,11 +117,10 @@ class GroupMemory(msgspec.Struct, frozen=True, kw_only=True):
     limit_bytes: int
     #: The file that has it.
     limit_source: str
-    #: What can still be charged before a limit of any of these groups is reached, page cache
-    #: dropped.
+    #: Memory that can still be charged before any limit of these groups, if page cache is dropped.
     available_bytes: int
-    #: What the kernel charges to the process's own group, whoever caused it: the following parts,
-    #: and what the kernel does not tell.
+    #: Memory that the kernel charges to the process's own group, whoever caused it: the following
+    #: parts, and parts that the kernel does not tell.
     charged_bytes: int
     anon_bytes: Optional[int] = None
     #: Page cache of files that processes of the group were the first to read or write.
@@ -134,7 +133,7 @@ class GroupMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def counted_bytes(self) -> int:
-        """What `docker stats` and `kubectl top` count: all but inactive page cache."""
+        """The count of `docker stats` and `kubectl top`: all but inactive page cache."""
         return max(0, self.charged_bytes - (self.inactive_file_bytes or 0))
 
 

@@ -134,8 +134,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     #: The file of the control group's limit that `--limit free` took; None if the board's memory
     #: is less, or the user gave the limit.
     limit_source: Optional[str] = None
-    #: What the control group was charged while the recommended layout ran, with --verify; None
-    #: without a limit of the group.
+    #: Charge of the control group while the recommended layout ran, with --verify; None without a
+    #: limit of the group.
     charge: Optional[GroupCharge] = None
 
 

@@ -1,4 +1,4 @@
-"""What a control group was charged during a measurement, for scenarios and recorded programs.
+"""The charge of a control group during a measurement, for scenarios and recorded programs.
 
 A container has a limit on all that the kernel charges to its group: also page cache, files of tmpfs
 and memory of the kernel, which no figure of a process has.
@@ -24,7 +24,7 @@ class GroupCharge(msgspec.Struct, frozen=True, kw_only=True):
 
     #: The reading with the most that `docker stats` counts.
     most: GroupMemory
-    #: What `docker stats` counted at the first reading: before the program, or before the first
+    #: The count of `docker stats` at the first reading: before the program, or before the first
     #: context.
     first_counted_bytes: int
 

@@ -272,7 +272,7 @@ class StoredRepeat(msgspec.Struct, frozen=True, kw_only=True):
     shortage: Optional[Shortage] = None
     #: None without a limit of its control group, and in runs before this was stored.
     charge: Optional[GroupCharge] = None
-    #: What a reader of its memory has to know, besides a shortage.
+    #: Remarks for a reader of its memory, in addition to a shortage.
     remarks: tuple[Message, ...] = ()
 
 
@@ -334,7 +334,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     runtime_accounts: tuple[dict[str, int], ...] = ()
     #: Per context, the copies of one inference; None if none ran.
     copies: Optional[tuple[Copies, ...]] = None
-    #: What application memory, and all figures computed from it, count: PAGES or PSS.
+    #: The unit of application memory and of all figures computed from it: PAGES or PSS.
     counted_by: Literal["pages", "pss"] = "pss"
     memory: MemoryFigures
     speed: Speed
@@ -388,7 +388,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def memory_remarks(self) -> tuple[Message, ...]:
-        """What to know of its memory: each kind once, from the first repeat that has it."""
+        """Remarks on its memory: each kind once, from the first repeat that has it."""
         remarks: dict[str, Message] = {}
         for repeat in self.repeats:
             for remark in repeat.remarks:

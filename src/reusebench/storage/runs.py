@@ -102,7 +102,7 @@ class Measured:
     #: The measured configuration whose figures this one has in the same run, as their plans are
     #: equal; None if it was measured itself.
     original: Configuration | None = None
-    #: What its application memory counts, PAGES or PSS; None for a program.
+    #: The unit of its application memory, PAGES or PSS; None for a program.
     counted_by: str | None = None
 
     def is_short(self, metric: Metric) -> bool:

@@ -105,7 +105,7 @@ def session(tmp_path_factory: pytest.TempPathFactory, make_bench: MakeBench) -> 
 
 
 def test_memory_of_a_child_counts(tmp_path: Path, make_bench: MakeBench) -> None:
-    """What a runtime's child takes is in the figures of the context that made it, and is told."""
+    """Memory of a runtime's child is in the figures of the context that made it, and is told."""
     # A forked driver would share its own pages with the process that it was forked from.
     bench = make_bench(tmp_path, "fork@load0", target=SCRIPTED)
     result = _result(bench, "no_reuse_one_model")

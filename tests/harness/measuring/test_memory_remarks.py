@@ -1,4 +1,4 @@
-"""What the readings of a process say beside its figures."""
+"""Remarks on the readings of a process, apart from its figures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _reading(distinct: int, pss: int, anon: int = 10) -> dict[str, int]:
 def test_a_change_of_sharers_is_told_from_a_change_of_memory(
     readings: list[dict[str, int]], moved: str | None
 ) -> None:
-    """What the process maps itself moves the part of the others by less than that."""
+    """Mappings of the process itself move the part of the others by less than their size."""
     remarks = {remark.code: remark.values for remark in memory_remarks(_barriers(readings))}
     assert remarks == ({} if moved is None else {"sharers_changed": {"mib": moved}})
 

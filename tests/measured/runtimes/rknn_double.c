@@ -154,7 +154,7 @@ static void punish(const char *words)
     abort();
 }
 
-/* The value behind "call=" in a variable of the environment; NULL where the call is not named there. */
+/* The value behind "call=" in a variable of the environment; NULL if the call is not named there. */
 static const char *told(const char *variable, const char *call)
 {
     const char *text = getenv(variable);
@@ -227,7 +227,7 @@ static struct tensor_mem *own(rknn_context handle, struct tensor_mem mem)
     return NULL;
 }
 
-/* The memory for a model that is there; NULL where there is none. */
+/* The memory for a model that is there; NULL if there is none. */
 static struct tensor_mem *memory_of_model(const void *model)
 {
     for (int index = 0; index < MOST; index++)
@@ -246,7 +246,7 @@ static void check_in_place(const void *model, uint32_t size, const struct init_e
             punish("a second context over the memory of a model");
 }
 
-/* What contexts and memories take together. */
+/* Memory of all contexts and buffers together. */
 static uint64_t taken;
 
 static bool take(uint32_t bytes)
@@ -495,7 +495,7 @@ int rknn_inputs_set(rknn_context handle, uint32_t count, const struct input *inp
             context->elements[index] = (int)(((const float *)inputs->buf)[index] / kind->scale + 0.5f) + kind->zp;
         return code_of("rknn_inputs_set");
     }
-    /* What it would convert otherwise is taken over as it is: the sum is then another one than in place. */
+    /* Data that the library would convert are taken over unchanged: the sum then differs from data in place. */
     bool is_taken = kind->type == FLOAT16 ? inputs->type == FLOAT32 && inputs->size == 4 * elements
                     : kind->type == INT8  ? inputs->type == UINT8 && inputs->size == elements
                                           : inputs->size == elements * kind->element_size;
@@ -673,7 +673,7 @@ int rknn_mem_sync(rknn_context handle, struct tensor_mem *mem, int mode)
 }
 #endif
 
-/* Rockchip's media memory zone, where this double is loaded a second time under the name of that library. */
+/* Rockchip's media memory zone: this double is loaded a second time under the name of that library. */
 struct block {
     int fd;
     uint32_t size;

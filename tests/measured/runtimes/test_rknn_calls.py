@@ -1,8 +1,8 @@
 """The calls of Rockchip's adapter, against a double of the library (rknn_double.c).
 
 They are a client-side check of order, flags, sizes and errors, and say nothing about Rockchip's own
-library. The driver walks plans on the double in another process; the double aborts where the real
-library would crash.
+library. The driver walks plans on the double in another process; the double aborts in places in
+which the real library would crash.
 """
 
 from __future__ import annotations
@@ -605,8 +605,8 @@ def test_frames_are_written_with_room_behind_rows(
 def test_a_model_in_place(full: Double) -> None:
     """Its file is read into memory before there is a context, and goes with it.
 
-    The double aborts where the library crashes: sizes asked for before a dup, two contexts over one
-    memory.
+    The double aborts if the library would crash: sizes asked for before a dup, two contexts over
+    one memory.
     """
     size = len(_MODELS[0])
     loaded = Context(0, 0, zero_copy=(MODEL,))

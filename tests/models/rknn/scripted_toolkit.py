@@ -1,7 +1,7 @@
 """Replaces rknn-toolkit2's environment by a Python that has a scripted `rknn`.
 
-What it does is set with $SCRIPTED_TOOLKIT: `refuse`, or `refuse 640`, which succeeds where no input
-has that size. models/rknn/converter.py itself runs for real.
+$SCRIPTED_TOOLKIT sets its behaviour: `refuse`, or `refuse 640`, which succeeds if no input has that
+size. models/rknn/converter.py itself runs for real.
 """
 
 from __future__ import annotations

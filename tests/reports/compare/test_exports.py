@@ -126,7 +126,7 @@ def test_names_of_github_are_unique(runs: list[Run]) -> None:
 
 
 def test_each_direction_has_its_file(runs: list[Run]) -> None:
-    """Throughput, where more is better, is only in the file of customBiggerIsBetter."""
+    """Throughput, of which more is better, is only in the file of customBiggerIsBetter."""
     units = {
         form: {entry["unit"] for entry in json.loads(text_of(runs, form))}
         for form in ("github", "github-bigger")

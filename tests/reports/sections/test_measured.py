@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.measured.messages import Message
-from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.base.texts import texts_of
 from reusebench.reports.material import read_material
 from reusebench.reports.sections.measured import MeasuredSection
 from reusebench.reports.sections.section import Page
@@ -16,13 +16,10 @@ from tests.reports.stored import MODELS, changed, even, result, write_run
 
 @pytest.mark.parametrize(
     ("language", "words"),
-    zip(
-        LANGUAGES,
-        (
-            "Outputs of model-a are not compared: the model has Multinomial.",
-            "model-a 的输出不作比较\N{FULLWIDTH COLON}模型中有 Multinomial。",
-        ),
-    ),
+    [
+        ("en", "Outputs of model-a are not compared: the model has Multinomial."),
+        ("zh-CN", "model-a 的输出不作比较\N{FULLWIDTH COLON}模型中有 Multinomial。"),
+    ],
 )
 def test_outputs_that_are_not_compared(tmp_path: Path, language: str, words: str) -> None:
     """A model whose outputs are not compared is named once, with the reason."""

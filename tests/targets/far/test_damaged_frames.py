@@ -53,7 +53,7 @@ def _damaged(direction: str, kind: str, at: int, count: int) -> str:
 
 
 class _Work:
-    """What a session does with a board, whose results are known."""
+    """The requests of a session to a board, whose results are known."""
 
     def __init__(self, folder: Path, connection: Connection) -> None:
         self._connection = connection

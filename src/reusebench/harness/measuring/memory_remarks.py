@@ -1,4 +1,4 @@
-"""What the readings of a process say of its memory beside the figures: who else shares it."""
+"""Remarks on a process's memory: other processes that share it, children, huge pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the harness has to know of a user's file before it is measured, read in another process.
+"""The summary of a user's file that the harness needs before it measures, read in another process.
 
 The readers of some files import packages, such as onnx, which the harness must not map.
 `python -m reusebench.models.inspection.summary FILE` prints the summary as JSON.
