@@ -228,8 +228,12 @@ class Row:
     @property
     def is_compared(self) -> bool:
         """Whether scenarios are compared by its steady phase: no streams, cycles or counting."""
-        plan = self.info.plan
-        return plan.schedule is None and plan.cycles is None and not plan.fills
+        return self.schedule is None and self.has_planned_contexts
+
+    @property
+    def has_planned_contexts(self) -> bool:
+        """Whether its figures are of the plan's contexts: none are added, or made in cycles."""
+        return self.info.plan.cycles is None and not self.info.plan.fills
 
     @property
     def frames(self) -> list[StreamsRun]:

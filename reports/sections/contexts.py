@@ -364,14 +364,14 @@ def _added(row: Row, npu: bool) -> list[tuple[int, ...]]:
 
 def _added_bytes(row: Row) -> list[tuple[int, ...]]:
     """Return the bytes of PSS that each context added, per repeat."""
-    if not row.measured:
+    if not (row.measured and row.has_planned_contexts):
         return []
     return [added for added in row.info.memory.context_memory_bytes if added]
 
 
 def _added_npu_bytes(row: Row) -> list[tuple[int, ...]]:
     """Return the bytes of NPU memory that belong to each context, per repeat."""
-    if not row.measured:
+    if not (row.measured and row.has_planned_contexts):
         return []
     return [tuple(context.total_bytes for context in account.contexts) for account in row.accounts]
 

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.system.user_files import ChangedFile, FileState, Pins, UserFileError, check_file
+from reusebench.system import user_files
+from reusebench.system.user_files import (
+    MOST_BYTES,
+    ChangedFile,
+    FileState,
+    Pins,
+    UserFileError,
+    check_file,
+)
 
 
 def test_a_file_behind_links(tmp_path: Path) -> None:
@@ -97,3 +105,32 @@ def test_a_file_that_is_not_there_is_not_pinned(tmp_path: Path) -> None:
     file.write_bytes(b"b")
     with pytest.raises(ChangedFile):
         pins.check(file)
+
+
+def test_files_without_end_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    """A sparse file may claim any size, alone or as the weights of a model."""
+    model = tmp_path / "model"
+    model.write_bytes(b"a")
+    weights = tmp_path / "weights"
+    for path, size in ((weights, MOST_BYTES + 1), (tmp_path / "half", MOST_BYTES)):
+        with path.open("wb") as file:
+            file.truncate(size)
+    problem = f"weights: it has {MOST_BYTES + 1:,} bytes, and at most {MOST_BYTES:,} are read. Only"
+    with pytest.raises(UserFileError, match=problem):
+        check_file(weights)
+    with pytest.raises(UserFileError, match=problem):
+        Pins().digest(model, weights)
+    problem = f"model: it has {MOST_BYTES + 1:,} bytes with its weight files"
+    with pytest.raises(UserFileError, match=problem):
+        Pins().digest(model, tmp_path / "half")
+
+
+def test_large_files_tell_how_far_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is a line before the first byte is read, and none for small files."""
+    monkeypatch.setattr(user_files, "_LARGE_BYTES", 3)
+    lines: list[str] = []
+    pins = Pins(tell=lines.append)
+    for name in ("ab", "abc"):
+        (tmp_path / name).write_text(name, encoding="utf-8")
+        pins.digest(tmp_path / name)
+    assert lines == [f"reading {tmp_path / 'abc'}: 0.0 of 0.0 GiB"]

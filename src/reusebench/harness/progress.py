@@ -106,6 +106,15 @@ class Progress:
                 self._terminal.write_line(f"{title:<{_WIDTH - 1}} {text}")
                 self._terminal.flush()
 
+    def note(self, line: str) -> None:
+        """Write a line of its own, such as one on a file that takes long to read."""
+        self._write("")
+        if self._terminal is not None:
+            with self._capture.global_and_fixture_disabled():
+                self._terminal.ensure_newline()
+                self._terminal.write_line(line)
+                self._terminal.flush()
+
     def _finish_repeat(self) -> None:
         if self._repeat:
             self._taken_s += time.monotonic() - self._repeat_started

@@ -337,6 +337,8 @@ def _bench(
 ) -> Bench:
     settings = resolve_settings(config.option, targets)
     models = resolve_model_sets(ModelRequest.of(config.option), targets)
+    # From now on pytest holds standard error back.
+    models.user.pins.tell = progress.note
     videos = resolve_videos(config.option, targets, models.user.pins)
     host = host_of(targets)
     npu = find_npu_sources(host) if has_npu(host) else None

@@ -15,6 +15,9 @@ __all__ = ["is_beside", "weight_files"]
 #: Entry that names a file with weights (onnx.proto, TensorProto.external_data): the key, then the
 #: length of the value as a varint of one or two bytes. The value follows.
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x80-\xff]?[\x01-\x7f])")
+_ONNX = ".onnx"
+#: Most bytes of an ONNX file: those that protobuf reads. Weights beside it may have more.
+_MOST_ONNX_BYTES = 1 << 31
 _BLOCK_BYTES = 1 << 20
 #: Larger than such an entry, so that an entry cut by the end of a block is whole in the next one.
 _OVERLAP_BYTES = 1 << 13
@@ -26,9 +29,10 @@ def weight_files(path: Path) -> list[Path]:
     for entry in RUNTIMES:
         if entry.suffix == path.suffix and entry.weights_suffix:
             files.append(path.with_suffix(entry.weights_suffix))
-    for name in sorted(set(_named_files(path))):
-        if is_beside(name):
-            files.append(path.parent / name)
+    if path.suffix == _ONNX:
+        for name in sorted(set(_named_files(path))):
+            if is_beside(name):
+                files.append(path.parent / name)
 
     existing = []
     for file in dict.fromkeys(files):
@@ -47,7 +51,7 @@ def _named_files(path: Path) -> Iterator[str]:
     """Yield the paths of weight files that an ONNX file names."""
     text = b""
     with open_regular(path) as file:
-        while block := file.read(_BLOCK_BYTES):
+        while file.tell() < _MOST_ONNX_BYTES and (block := file.read(_BLOCK_BYTES)):
             text = text[-_OVERLAP_BYTES:] + block
             for match in _LOCATION.finditer(text):
                 length = 0

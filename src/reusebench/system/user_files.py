@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import sys
+import time
 import unicodedata
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
@@ -15,6 +17,7 @@ from typing import Optional
 from reusebench.system.files import open_regular, printable
 
 __all__ = [
+    "MOST_BYTES",
     "ChangedFile",
     "FileState",
     "Pins",
@@ -24,7 +27,16 @@ __all__ = [
     "problem_of",
 ]
 
+#: Most bytes of a file, and of a model with the files of its weights: no board of this kind has
+#: more memory. A file with holes may claim any size, and would be read for hours.
+MOST_BYTES = 32 << 30
 _BLOCK_BYTES = 1 << 20
+#: Unit of st_blocks.
+_DISK_BLOCK_BYTES = 512
+#: Files of at least this size are named before they are read, as that takes seconds.
+_LARGE_BYTES = 1 << 30
+#: Interval between messages on a large file.
+_MESSAGE_S = 5.0
 #: Unicode categories that names of files must not have: control characters, and bytes that are not
 #: UTF-8.
 _NOT_IN_NAMES = ("Cc", "Cs")
@@ -58,7 +70,7 @@ class ChangedFile(UserFileError):
         self.path = path
 
 
-def check_file(path: Path, at_most_bytes: int | None = None) -> Path:
+def check_file(path: Path, at_most_bytes: int = MOST_BYTES) -> Path:
     """Return the path with its links followed; raise UserFileError if the file is not usable.
 
     It must be a readable regular file, not empty, of at most `at_most_bytes`. Its path must suit
@@ -67,15 +79,13 @@ def check_file(path: Path, at_most_bytes: int | None = None) -> Path:
     _check_name(path, path)
     try:
         with open_regular(path) as file:
-            size_bytes = os.fstat(file.fileno()).st_size
+            status = os.fstat(file.fileno())
     except OSError as error:
         raise UserFileError(path, problem_of(error)) from None
-    if size_bytes == 0:
+    if status.st_size == 0:
         raise UserFileError(path, "the file is empty")
-    if at_most_bytes is not None and size_bytes > at_most_bytes:
-        raise UserFileError(
-            path, f"it has {size_bytes:,} bytes, and at most {at_most_bytes:,} are read"
-        )
+    if status.st_size > at_most_bytes:
+        raise UserFileError(path, _too_large(status, at_most_bytes))
     resolved = path.resolve()
     _check_name(resolved, path)
     return resolved
@@ -90,13 +100,57 @@ def problem_of(error: OSError) -> str:
     return words if words.startswith("it ") else f"it cannot be read: {words}"
 
 
-def digest_of(paths: Iterable[Path]) -> str:
-    """Return the SHA-256 of the concatenated files; OSError if one cannot be read."""
+def _too_large(status: os.stat_result, at_most_bytes: int) -> str:
+    problem = f"it has {status.st_size:,} bytes, and at most {at_most_bytes:,} are read"
+    on_disk_bytes = status.st_blocks * _DISK_BLOCK_BYTES
+    if on_disk_bytes < status.st_size // 2:
+        problem += (
+            f". Only {on_disk_bytes:,} of them are on the disk: it may not have been copied or"
+            " downloaded wholly"
+        )
+    return problem
+
+
+def _total_size(paths: Sequence[Path], statuses: Sequence[os.stat_result]) -> int:
+    """Return the size of all files; raise OSError if it is above MOST_BYTES."""
+    total = sum(status.st_size for status in statuses)
+    if total <= MOST_BYTES:
+        return total
+    for path, status in zip(paths, statuses):
+        if status.st_size > MOST_BYTES:
+            raise OSError(errno.EFBIG, _too_large(status, MOST_BYTES), str(path))
+    problem = f"it has {total:,} bytes with its weight files, and at most {MOST_BYTES:,} are read"
+    raise OSError(errno.EFBIG, problem, str(paths[0]))
+
+
+def _write_error_line(line: str) -> None:
+    """Write a line to standard error, if there is one."""
+    if sys.stderr:
+        with suppress(OSError):
+            print(line, file=sys.stderr, flush=True)
+
+
+def digest_of(paths: Sequence[Path], tell: Callable[[str], None] = _write_error_line) -> str:
+    """Return the SHA-256 of the concatenated files; OSError if one cannot be read.
+
+    `tell` gets lines that tell how far reading has come, if the files are large.
+    """
     digest = hashlib.sha256()
-    for path in paths:
-        with open_regular(path) as file:
+    with ExitStack() as opened:
+        files = [opened.enter_context(open_regular(path)) for path in paths]
+        statuses = [os.fstat(file.fileno()) for file in files]
+        total = _total_size(paths, statuses)
+        is_large = total >= _LARGE_BYTES
+        done = 0
+        told_s = float("-inf")
+        for file in files:
             while block := file.read(_BLOCK_BYTES):
+                if is_large and time.monotonic() - told_s >= _MESSAGE_S:
+                    told_s = time.monotonic()
+                    progress = f"{done / 2**30:.1f} of {total / 2**30:.1f} GiB"
+                    tell(f"reading {printable(str(paths[0]))}: {progress}")
                 digest.update(block)
+                done += len(block)
     return digest.hexdigest()
 
 
@@ -136,10 +190,10 @@ class _Pin:
     digest: str
 
     @classmethod
-    def of(cls, paths: tuple[Path, ...]) -> _Pin:
+    def of(cls, paths: tuple[Path, ...], tell: Callable[[str], None]) -> _Pin:
         states = _states_of(paths)
         try:
-            digest = digest_of(paths)
+            digest = digest_of(paths, tell)
         except OSError as error:
             raise UserFileError(Path(error.filename or paths[0]), problem_of(error)) from None
         if states != _states_of(paths):
@@ -151,6 +205,8 @@ class _Pin:
 class Pins:
     """The files of a session, as they were when their digests were taken."""
 
+    #: Gets lines that tell how far the reading of large files has come.
+    tell: Callable[[str], None] = _write_error_line
     #: Key: the first of the files that were read together.
     _pins: dict[Path, _Pin] = field(default_factory=dict)
 
@@ -164,7 +220,7 @@ class Pins:
         if first in self._pins:
             self.check(first)
         else:
-            self._pins[first] = _Pin.of(paths)
+            self._pins[first] = _Pin.of(paths, self.tell)
         return self._pins[first].digest
 
     def check(self, path: Path) -> None:
@@ -181,7 +237,7 @@ class Pins:
         if _states_of(pin.paths) == pin.states:
             return
         try:
-            now = _Pin.of(pin.paths)
+            now = _Pin.of(pin.paths, self.tell)
         except UserFileError:
             raise ChangedFile(path) from None
         if now.digest != pin.digest:

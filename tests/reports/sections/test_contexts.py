@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from reusebench.reports.base.texts import texts_of
@@ -17,11 +18,13 @@ from reusebench.reports.sections.contexts import (
     fit_table,
 )
 from reusebench.reports.sections.shared_weights import resolutions_figure
+from tests.reports.sections.test_limit import limited
 from tests.reports.stored import (
     FAILED,
     IMPORTED,
     MIB,
     MakeAccount,
+    changed,
     dup,
     even,
     group_of,
@@ -216,3 +219,14 @@ def test_one_number_of_resolutions_is_no_figure(tmp_path: Path) -> None:
     infos = [result(tmp_path, name, even(3)) for name in RESOLUTIONS[2:]]
     rows = group_of(tmp_path, *infos, result(tmp_path, RESOLUTIONS[0], [], failure=FAILED)).rows
     assert resolutions_figure(rows, ENGLISH) is None
+
+
+def test_figures_of_contexts_that_no_plan_has_are_not_shown(tmp_path: Path) -> None:
+    """A plan that adds contexts until one fails may be stored with figures of another number."""
+    info = limited(tmp_path, "limit_no_reuse", 4)
+    memory = msgspec.structs.replace(info.memory, context_memory_bytes=((MIB,),))
+    group = group_of(tmp_path, changed(info, memory=memory))
+    (row,) = group.rows
+    assert fit_records(row) == []
+    assert context_costs(row) == []
+    assert additional_costs(row) == []

@@ -205,7 +205,7 @@ def read_document(path: Path) -> Document:
     """
     empty = Document(path, {}, {}, f"--plan {path}")
     try:
-        text = read_regular(check_file(path), _MOST_BYTES).decode()
+        text = read_regular(check_file(path, _MOST_BYTES), _MOST_BYTES).decode()
     except UserFileError as error:
         raise PlanFileError(f"--plan {error}. Give a plan file (docs/plans.md)") from None
     except UnicodeDecodeError:
