@@ -10,6 +10,7 @@ import pytest
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.results.rows import Group
+from reusebench.reports.sections import speed
 from reusebench.reports.sections.speed import (
     SPEED_COLUMNS,
     SPEED_VERDICTS,
@@ -19,7 +20,7 @@ from reusebench.reports.sections.speed import (
     speed_sentences,
     speed_table,
 )
-from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.scenarios.catalogue import OTHER_QUESTION, QUESTIONS, SCENARIOS
 from reusebench.storage.result import Result
 from tests.reports.stored import (
     dup,
@@ -237,3 +238,8 @@ def test_exported_row_has_the_columns(tmp_path: Path) -> None:
 def test_every_verdict_has_words(language: str) -> None:
     """No verdict is without its text, and no text is of a verdict that there is not."""
     assert set(texts_of(language).starting_with("speed_verdict_")) == set(SPEED_VERDICTS)
+
+
+def test_every_question_has_a_marker() -> None:
+    """A new question is drawn, even if all markers are in use."""
+    assert list(speed._MARKERS) == [*QUESTIONS, OTHER_QUESTION]
