@@ -25,7 +25,7 @@ def test_the_search_ends_where_protobuf_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A sparse ONNX file of any size takes no longer than the largest valid one."""
-    monkeypatch.setattr(module, "_MOST_ONNX_BYTES", 1)
+    monkeypatch.setattr(module, "MOST_ONNX_BYTES", 1)
     monkeypatch.setattr(module, "_BLOCK_BYTES", 64)
     (tmp_path / "ext").write_bytes(b"weights")
     model = tmp_path / "a.onnx"

@@ -11,6 +11,7 @@ import pytest
 from reusebench.system import user_files
 from reusebench.system.user_files import (
     MOST_BYTES,
+    MOST_ONNX_BYTES,
     ChangedFile,
     FileState,
     Pins,
@@ -123,6 +124,18 @@ def test_files_without_end_are_refused_before_they_are_read(tmp_path: Path) -> N
     problem = f"model: it has {MOST_BYTES + 1:,} bytes with its weight files"
     with pytest.raises(UserFileError, match=problem):
         Pins().digest(model, tmp_path / "half")
+
+
+def test_onnx_files_that_protobuf_would_not_read_are_refused(tmp_path: Path) -> None:
+    """Reading one as a message would take its size in memory, and fail."""
+    model = tmp_path / "model.onnx"
+    with model.open("wb") as file:
+        file.truncate(MOST_ONNX_BYTES)
+    assert check_file(model) == model.resolve()
+    with model.open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(UserFileError, match="its weights in a file beside the .onnx file"):
+        check_file(model)
 
 
 def test_large_files_tell_how_far_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

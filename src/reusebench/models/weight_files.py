@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from reusebench.measured.runtimes import RUNTIMES
 from reusebench.system.files import open_regular
+from reusebench.system.user_files import MOST_ONNX_BYTES
 
 __all__ = ["is_beside", "weight_files"]
 
@@ -16,8 +17,6 @@ __all__ = ["is_beside", "weight_files"]
 #: length of the value as a varint of one or two bytes. The value follows.
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x80-\xff]?[\x01-\x7f])")
 _ONNX = ".onnx"
-#: Most bytes of an ONNX file: those that protobuf reads. Weights beside it may have more.
-_MOST_ONNX_BYTES = 1 << 31
 _BLOCK_BYTES = 1 << 20
 #: Larger than such an entry, so that an entry cut by the end of a block is whole in the next one.
 _OVERLAP_BYTES = 1 << 13
@@ -51,7 +50,7 @@ def _named_files(path: Path) -> Iterator[str]:
     """Yield the paths of weight files that an ONNX file names."""
     text = b""
     with open_regular(path) as file:
-        while file.tell() < _MOST_ONNX_BYTES and (block := file.read(_BLOCK_BYTES)):
+        while file.tell() < MOST_ONNX_BYTES and (block := file.read(_BLOCK_BYTES)):
             text = text[-_OVERLAP_BYTES:] + block
             for match in _LOCATION.finditer(text):
                 length = 0

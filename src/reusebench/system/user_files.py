@@ -18,6 +18,7 @@ from reusebench.system.files import open_regular, printable
 
 __all__ = [
     "MOST_BYTES",
+    "MOST_ONNX_BYTES",
     "ChangedFile",
     "FileState",
     "Pins",
@@ -30,6 +31,9 @@ __all__ = [
 #: Most bytes of a file, and of a model with the files of its weights: no board of this kind has
 #: more memory. A file with holes may claim any size, and would be read for hours.
 MOST_BYTES = 32 << 30
+#: Suffix of ONNX files, and the most bytes of one: protobuf reads no larger message.
+_ONNX = ".onnx"
+MOST_ONNX_BYTES = (1 << 31) - 1
 _BLOCK_BYTES = 1 << 20
 #: Unit of st_blocks.
 _DISK_BLOCK_BYTES = 512
@@ -73,8 +77,8 @@ class ChangedFile(UserFileError):
 def check_file(path: Path, at_most_bytes: int = MOST_BYTES) -> Path:
     """Return the path with its links followed; raise UserFileError if the file is not usable.
 
-    It must be a readable regular file, not empty, of at most `at_most_bytes`. Its path must suit
-    runtimes, results and terminals.
+    It must be a readable regular file, not empty, of at most `at_most_bytes`, and no larger than
+    its kind of file can be. Its path must suit runtimes, results and terminals.
     """
     _check_name(path, path)
     try:
@@ -86,6 +90,11 @@ def check_file(path: Path, at_most_bytes: int = MOST_BYTES) -> Path:
         raise UserFileError(path, "the file is empty")
     if status.st_size > at_most_bytes:
         raise UserFileError(path, _too_large(status, at_most_bytes))
+    if path.suffix == _ONNX and status.st_size > MOST_ONNX_BYTES:
+        problem = _too_large(status, MOST_ONNX_BYTES)
+        raise UserFileError(
+            path, f"{problem}. A larger model has its weights in a file beside the .onnx file"
+        )
     resolved = path.resolve()
     _check_name(resolved, path)
     return resolved
