@@ -144,11 +144,18 @@ def _inputs_by_note(model: Model) -> dict[str, list[str]]:
     """Return the inputs of a model that each note names, by the note's key."""
     conversion = model.conversion
     given = conversion.inputs if conversion else model.inputs
-    notes: dict[str, list[str]] = {"note_shapes": [], "note_values": [], "note_data": []}
+    notes: dict[str, list[str]] = {
+        "note_shapes": [],
+        "note_guesses": [],
+        "note_values": [],
+        "note_data": [],
+    }
     for tensor in given:
         if tensor.assumed:
             shape = "x".join(map(str, tensor.shape))
             notes["note_shapes"].append(f"{tensor.name}={shape}")
+        if tensor.doubtful:
+            notes["note_guesses"].append(tensor.name)
     for tensor in model.inputs:
         if tensor.value is not None:
             notes["note_values"].append(f"{tensor.name}={tensor.value}")

@@ -87,6 +87,7 @@ def test_a_model_as_tools_read_it(tmp_path: Path, reusebench: Reusebench) -> Non
         "name": "images",
         "shape": [1, 3, 320, 320],
         "assumed_dimensions": [0, 2, 3],
+        "doubtful_dimensions": [],
         "value": None,
     }
     assert (shown["runtime"], shown["hindrances"]) == ("onnxruntime", [])

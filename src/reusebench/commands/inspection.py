@@ -69,7 +69,8 @@ def inspect_model(file: Path, as_json: bool) -> None:
 def _assumed(inspection: Inspection) -> list[InputData]:
     """Return the values that would be tried first, for the inputs that can be fed."""
     fed = {tensor.name for tensor in inspection.inputs if is_fed(tensor)}
-    return [tensor for tensor in candidates(inspection.interface, {})[0] if tensor.name in fed]
+    (first, *_) = candidates(inspection.interface, {}, inspection.file)
+    return [tensor for tensor in first if tensor.name in fed]
 
 
 def _json(inspection: Inspection, runtime: RuntimeEntry) -> str:
@@ -100,6 +101,7 @@ def _assumed_fields(tensor: InputData) -> dict[str, object]:
         "name": tensor.name,
         "shape": tensor.shape,
         "assumed_dimensions": tensor.assumed,
+        "doubtful_dimensions": tensor.doubtful,
         "value": tensor.value,
     }
 
@@ -115,6 +117,12 @@ def _parts(inspection: Inspection, runtime: RuntimeEntry) -> Iterator[str]:
         yield (
             "--shape NAME=SIZES gives another shape, --inputs FILE.npz values. If it does not run,"
             " others are tried."
+        )
+    doubtful = [tensor.name for tensor in assumed if tensor.doubtful]
+    if doubtful:
+        yield _wrapped(
+            f"The shape of {', '.join(doubtful)} is a guess: nothing in the file tells what is"
+            " counted. Give the shape that you deploy."
         )
     yield _tensors("output", inspection.outputs, {})
     if inspection.weights is not None:

@@ -653,7 +653,8 @@ def inputs_from_json(data: List[Dict[str, Any]]) -> Tuple[InputData, ...]:
     """Return the inputs of a model from their data in Plan.to_json()."""
     inputs = []
     for tensor in data:
-        lists = {name: tuple(tensor[name]) for name in ("shape", "assumed")}
+        names = ("shape", "assumed", "doubtful")
+        lists = {name: tuple(tensor.get(name, ())) for name in names}
         inputs.append(InputData(**{**tensor, **lists}))
     return tuple(inputs)
 

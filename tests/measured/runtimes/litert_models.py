@@ -34,6 +34,7 @@ class _Model:
         self.graph.operators = []
         # The first buffer belongs to tensors without data.
         self.buffers = [schema.BufferT()]
+        self.tells_rank = True
 
     def tensor(self, name: str, kind: str, shape: Sequence[int], values: Any = None) -> int:
         """Add a tensor, which is a constant if it has values; return its number."""
@@ -42,7 +43,7 @@ class _Model:
         tensor.type = _TYPES[kind]
         tensor.shape = [max(size, 1) for size in shape]
         tensor.shapeSignature = list(shape)
-        tensor.hasRank = True
+        tensor.hasRank = self.tells_rank
         tensor.buffer = 0
         if values is not None:
             tensor.buffer = len(self.buffers)
@@ -86,14 +87,16 @@ def write_model(
     weights: str = "float32",
     custom: str = "",
     state: bool = False,
+    rank: bool = True,
 ) -> Path:
     """Write a network of three convolutions, with 1.5 MB of weights, and return its path.
 
     It takes pictures of `size`, and of any size if that is 0. The weights may be "float16", and the
     last operator a custom one, or have a variable tensor beside it, which stays from inference to
-    inference.
+    inference. Without `rank` tensors do not tell that they have one, as before TensorFlow 2.10.
     """
     model = _Model()
+    model.tells_rank = rank
     random = np.random.RandomState(seed)
     side = size or -1
     tensor = images = model.tensor("images", "float32", (1, side, side, _CHANNELS[0]))

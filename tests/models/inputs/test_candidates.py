@@ -56,6 +56,20 @@ def _first(
         (("audio", "float32", (1, "samples")), (1, 16000)),
         (("mel", "float32", ("batch", "time", 80)), (1, 100, 80)),
         (("degraded", "float32", ("batch_size", 1, "frames", 257)), (1, 1, 100, 257)),
+        # N beside a batch, or behind it, is no batch.
+        (("waveforms", "float32", ("batch_size", "N")), (1, 16000)),
+        (("waveforms", "float32", (1, "N")), (1, 16000)),
+        # Channels of pictures, and of sound.
+        (
+            ("pixel_values", "float32", ("batch", "num_channels", "height", "width")),
+            (1, 3, 640, 640),
+        ),
+        (("audio", "float32", ("batch", "channels", "samples")), (1, 1, 16000)),
+        (("mel", "float32", ("batch", "n_mels", "frames")), (1, 80, 100)),
+        # Things that nobody can count: nodes of a graph, one free dimension that is no sound.
+        (("slots", "float32", ("num_graphs",)), (16,)),
+        (("nodes", "float32", ("num_nodes", 64)), (16, 64)),
+        (("waveform", "float32", ("n",)), (16000,)),
         # A cache is empty at the beginning.
         (("past_key", "float32", ("batch", 8, "past_length", 64)), (1, 8, 0, 64)),
         # Nothing is free.
@@ -280,3 +294,108 @@ def test_types_that_are_taken_besides() -> None:
         ModelError, match="input 'image' takes uint8 or float32, and its data are float64"
     ):
         candidates(_ALLOWED, {"image": Given((1, 96, 96, 3), "data.npy", "float64")})
+
+
+def test_sizes_that_are_expressions() -> None:
+    """The names in them have one size in all inputs, also if the user gives it."""
+    pair = (
+        ("a", "float32", ("batch", 8, "2*s0")),
+        ("b", "float32", ("batch", 8, "s0")),
+        ("mask", "int64", ("batch", "s0 + 1")),
+    )
+    a, b, mask = _first(*pair)
+    assert (a.shape, b.shape, mask.shape) == ((1, 8, 200), (1, 8, 100), (1, 101))
+    a, b, mask = _first(*pair, given={"a": Given((2, 8, 10))})
+    assert (b.shape, mask.shape) == ((2, 8, 5), (2, 6))
+    (only,) = _first(pair[0])
+    assert only.shape == (1, 8, 100)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "doubtful"),
+    [
+        (("images", "float32", ("batch", 3, "height", "width")), ()),
+        (("tokens", "int64", (1, "")), ()),
+        (("audio", "float32", (1, "")), ()),
+        (("input", "float32", (1, "samples")), ()),
+        (("input", "float32", ("", "")), (1,)),
+        (("slots", "float32", ("num_graphs",)), (0,)),
+        (("x", "float32", ("batch", 7, "", 5)), (2,)),
+        (("x", "float32", ("", 3, "", "")), ()),
+        (("x", "uint8", (1, "", "")), ()),
+        (("x", "float32", (1, "", "")), (1, 2)),
+        (("x", "float32", ("", "", "", "")), (2, 3)),
+    ],
+)
+def test_guesses(tensor: _Declared, doubtful: tuple[int, ...]) -> None:
+    """A size is doubtful if no name tells what it counts, or nobody knows how many there are."""
+    (data,) = _first(tensor)
+    assert data.doubtful == doubtful
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("yolov8n-416.onnx", (1, 3, 416, 416)),
+        ("net_480x640.onnx", (1, 3, 480, 640)),
+        ("640m.onnx", (1, 3, 640, 640)),
+        ("yunet_2023mar_320.onnx", (1, 3, 320, 320)),
+        ("resnet50_v2.0.160.onnx", (1, 3, 640, 640)),
+        ("net_2024.onnx", (1, 3, 640, 640)),
+    ],
+)
+def test_sides_in_the_name_of_a_file(name: str, shape: tuple[int, ...]) -> None:
+    """Sides of a picture come from the name, unless it is a year or a version."""
+    interface = _interface(("x", "float32", ("", 3, "", "")))
+    assert candidates(interface, {}, name)[0][0].shape == shape
+
+
+@pytest.mark.parametrize(
+    ("name", "fixed", "shape"),
+    [
+        ("rec_48x640.onnx", 48, (1, 3, 48, 640)),
+        ("rec_32x640.onnx", 48, (1, 3, 48, 320)),
+        ("net_416.onnx", 320, (1, 3, 320, 320)),
+    ],
+)
+def test_sides_in_a_name_and_one_in_the_file(name: str, fixed: int, shape: tuple[int, ...]) -> None:
+    """The name gives the other side if it agrees with the fixed one."""
+    interface = _interface(("x", "float32", ("", 3, fixed, "")))
+    assert candidates(interface, {}, name)[0][0].shape == shape
+
+
+def test_known_sides_come_before_the_usual_ones() -> None:
+    """If the sides of metadata or name do not run, all usual pictures are tried."""
+    interface = _interface(("x", "float32", ("", 3, "", "")))
+    shapes = [attempt[0].shape[2:] for attempt in candidates(interface, {}, "net_96.onnx")]
+    assert shapes[:3] == [(96, 96), (640, 640), (320, 320)]
+
+
+def test_a_length_in_the_name_of_a_file() -> None:
+    """A sequence is as long as the name says."""
+    interface = _interface(("ids", "int64", ("batch", "sequence")))
+    assert candidates(interface, {}, "bert_seq384.onnx")[0][0].shape == (1, 384)
+
+
+def test_inputs_without_elements() -> None:
+    """Converters get a cache with something in it."""
+    interface = _interface(("past_key", "float32", ("batch", 8, "past_length", 64)))
+    shapes = [attempt[0].shape for attempt in candidates(interface, {}, without_empty=True)]
+    assert shapes[0] == (1, 8, 16, 64)
+    assert all(0 not in shape for shape in shapes)
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "value"),
+    [
+        ("memory", "logits", None),
+        ("memory", "next_memory", 0),
+        ("encoder_hidden_states", "hidden_states", None),
+        ("hidden", "output", 0),
+    ],
+)
+def test_what_an_encoder_made_is_no_state(name: str, output: str, value: int | None) -> None:
+    """It is fed with noise, though an output may have the same shape."""
+    shape = ("batch", "length", 64)
+    (data,) = _first((name, "float32", shape), outputs=[(output, "float32", shape)])
+    assert data.value == value

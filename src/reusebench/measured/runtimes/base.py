@@ -147,6 +147,8 @@ class InputData:
     file: Optional[str] = None
     #: Dimensions whose sizes reusebench assumed, because neither file nor user gives them.
     assumed: Tuple[int, ...] = ()
+    #: Those of them whose meaning is a guess, too: no name in the file tells what they count.
+    doubtful: Tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

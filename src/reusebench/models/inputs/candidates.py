@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Optional, Union
 
 from reusebench.measured.runtimes.base import TEXT, DeclaredTensor, InputData, Interface
 from reusebench.models.errors import ModelError
+from reusebench.models.inputs.expressions import SizeExpression
 
 __all__ = ["Given", "candidates", "fits", "shape_text"]
 
@@ -36,27 +38,42 @@ _FEWEST_CHARACTERS = 30
 _SIZES = {
     "batch": (1,),
     "channels": (3, 1),
+    # Microphones, electrodes.
+    "tracks": (1, 2),
     "line": (320, 640, 160),
     "tokens": (128, 64, 512, 16, 1),
     "samples": (16000, 512, 32000, 1536, 576),
     # Samples of networks with recurrent state, which take a short piece at a time.
     "piece": (512, 576, 1536, 16000, 160),
     "frames": (100, 64, 200, 16),
-    "past": (0, 1),
+    "mels": (80, 64, 128, 40),
+    "past": (0, 16, 1),
+    # Nodes of a graph, points of a cloud: nobody knows how many.
+    "items": (16, 128, 1),
     "other": (1, 16, 128),
 }
+#: Counted things whose number is a guess, whatever their name.
+_DOUBTFUL = ("items", "tracks", "other")
 #: Dimensions that are lengths of sequences, which another input may give as a number.
 _LENGTHS = ("tokens", "samples", "piece", "frames")
 #: Counted things by a pattern for the name of a free size; the first match wins.
 _COUNTS_PAST = re.compile("past|cache")
+_BATCH = re.compile(r"batch|^bs?$")
+#: A name that counts the batch if it is of the first size, and no other size is named batch.
+_OFTEN_BATCH = "n"
 _NAMES = (
     ("past", _COUNTS_PAST),
-    ("batch", re.compile(r"batch|^n$|^bs?$")),
+    ("batch", _BATCH),
     ("samples", re.compile("sample|audio|wav")),
     ("frames", re.compile("time|frame|^t$")),
     ("tokens", re.compile("seq|token|len|words")),
     ("side", re.compile("height|width|^h$|^w$")),
+    ("channels", re.compile("channel|^c$")),
+    ("mels", re.compile(r"mel|n_?bins|^num_bins")),
+    ("items", re.compile(r"^num|^n_|count|nodes|edges|points|graphs|boxes|rois")),
 )
+#: Names of inputs that are sound.
+_SOUND = re.compile(r"audio|wav|sound|signal|speech|pcm|sample|voice", re.IGNORECASE)
 #: Names that exporters write for a size without a name; two such sizes need not be equal.
 _NAMELESS = re.compile(r"|\?|-1|None")
 _CHANNELS = (1, 3, 4)
@@ -68,11 +85,24 @@ _SIDES_KEYS = ("imgsz", "image_size", "img_size", "input_size", "input_shape")
 #: Names of inputs that need other values than noise: a recurrent state at its beginning, a mask
 #: that hides nothing, samples per second, the length of a sequence.
 _STATE = re.compile(r"state|hidden|cache|past|memory|^[hc](0|_?in|_?n|_?t|_?prev)?$", re.IGNORECASE)
+#: Names of inputs that another network made, and that are not returned.
+_OF_ANOTHER = re.compile(r"encoder|(^|[_.])enc([_.]|$)", re.IGNORECASE)
+_MEMORY = re.compile("mem", re.IGNORECASE)
 _FIRST_STATE = re.compile(r"^[hc]_?0$", re.IGNORECASE)
 _MASK = re.compile("mask", re.IGNORECASE)
 _RATE = re.compile(r"^sr$|sampl\w*_?rate", re.IGNORECASE)
 _LENGTH = re.compile(r"len(gth)?s?$", re.IGNORECASE)
 _SAMPLES_PER_SECOND = 16000
+
+#: Sides of pictures in the name of a file, height before width: "net_480x640", "net-416".
+_SIDES_IN_NAME = re.compile(r"(?<![\d.])(\d{2,4})[xX](\d{2,4})(?!\d)")
+_SIDE_IN_NAME = re.compile(r"(?<![\dA-Za-z.])(\d{2,4})(?=(?:px?|[nsmlx])?(?:[_\- .]|$))")
+#: A number in a name is a side of a picture if it is a multiple of this, and no year.
+_SIDE_STEP = 16
+_SMALLEST_SIDE = 64
+_YEARS = range(1990, 2100)
+#: Length of a sequence in the name of a file: "bert_seq384".
+_LENGTH_IN_NAME = re.compile(r"(?:seq|len|tokens?)[_-]?(\d{1,5})(?!\d)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -85,18 +115,25 @@ class Given:
     type: Optional[str] = None
 
 
-def candidates(interface: Interface, given: Mapping[str, Given]) -> list[tuple[InputData, ...]]:
+def candidates(
+    interface: Interface,
+    given: Mapping[str, Given],
+    file_name: str = "",
+    without_empty: bool = False,
+) -> list[tuple[InputData, ...]]:
     """Return candidates for the inputs, the likeliest first; only one if no size is assumed.
 
-    Raises ModelError if the user's inputs contradict the file.
+    The file's name may have sizes in it. `without_empty` leaves out inputs without elements, which
+    converters do not take. Raises ModelError if the user's inputs contradict the file.
     """
     for tensor in interface.inputs:
         if tensor.name in given:
             _check(tensor, given[tensor.name])
     allowed = _allowed_shapes(interface, given)
+    hints = _Hints.of(interface, Path(file_name).stem, without_empty)
     attempts: list[tuple[InputData, ...]] = []
-    for number in range(len(_PICTURES)):
-        attempt = _Attempt(interface, given, number, allowed).inputs()
+    for number in range(len(hints.pictures)):
+        attempt = _Attempt(interface, given, number, allowed, hints).inputs()
         attempts.append(attempt)
         if number == 0:
             # A table that integers index may have one row.
@@ -148,6 +185,46 @@ def _check(tensor: DeclaredTensor, given: Given) -> None:
         raise ModelError(f"input {tensor.name!r} takes {types}, and its data are {given.type}")
 
 
+@dataclass(frozen=True)
+class _Hints:
+    """What a file tells about its free sizes, apart from their own names."""
+
+    #: Height and width of pictures to try, the likeliest first.
+    pictures: Sequence[tuple[int, int]]
+    #: Whether the first of them is in the file's metadata or name.
+    is_picture_known: bool
+    #: Length of a sequence in the file's name.
+    length: Optional[int]
+    #: Names of the inputs that are recurrent state.
+    states: frozenset[str]
+    #: Whether a size is named batch.
+    has_batch: bool
+    without_empty: bool
+
+    @classmethod
+    def of(cls, interface: Interface, stem: str, without_empty: bool) -> _Hints:
+        """Return the hints of a file."""
+        pictures = _pictures(interface.outputs)
+        known = _sides(interface.metadata) or _sides_in_name(stem)
+        if known:
+            pictures = [known, *(picture for picture in pictures if picture != known)]
+        length = _LENGTH_IN_NAME.search(stem)
+        states = []
+        names: list[str] = []
+        for tensor in interface.inputs:
+            if _is_state(tensor, interface.outputs):
+                states.append(tensor.name)
+            names += (size.lower() for size in tensor.dimensions if isinstance(size, str))
+        return cls(
+            pictures,
+            known is not None,
+            int(length[1]) if length else None,
+            frozenset(states),
+            any(map(_BATCH.search, names)),
+            without_empty,
+        )
+
+
 class _Attempt:
     """One attempt at the free sizes of a model; the first one has the most usual sizes."""
 
@@ -157,17 +234,14 @@ class _Attempt:
         given: Mapping[str, Given],
         number: int,
         allowed: Mapping[str, tuple[int, ...]],
+        hints: _Hints,
     ) -> None:
         self._interface = interface
         self._given = given
         self._number = number
         #: Shapes to use if the file allows only some; otherwise empty.
         self._allowed = allowed
-        self._sides = _sides(interface.metadata)
-        self._pictures = _pictures(interface.outputs)
-        self._states = {
-            tensor.name for tensor in interface.inputs if _is_state(tensor, interface.outputs)
-        }
+        self._hints = hints
         #: Chosen sizes by name; a name stands for one size in all inputs.
         self._named: dict[str, int] = {}
         #: The length of the longest sequence.
@@ -175,10 +249,11 @@ class _Attempt:
 
     def inputs(self) -> tuple[InputData, ...]:
         """Return the inputs, in the file's order."""
-        # The user's inputs come first: they give sizes of others. Sums come last: they need them.
+        # The user's inputs come first: they give sizes of others. Expressions come last: they need
+        # them.
         order = sorted(
             self._interface.inputs,
-            key=lambda tensor: (tensor.name not in self._given, _has_sum(tensor)),
+            key=lambda tensor: (tensor.name not in self._given, _has_expression(tensor)),
         )
         inputs = {tensor.name: self._input(tensor) for tensor in order}
         return tuple(self._with_value(inputs[tensor.name]) for tensor in self._interface.inputs)
@@ -188,68 +263,100 @@ class _Attempt:
         data = self._given.get(tensor.name)
         shape: list[int] = []
         free = []
+        doubtful = []
         for index, declared in enumerate(tensor.dimensions):
             if isinstance(declared, int):
                 shape.append(declared)
                 continue
+            is_known = self._value(declared) is not None or bool(self._allowed)
             size = data.shape[index] if data else self._size(tensor, index, declared)
             free.append(index)
             shape.append(size)
-            self._named.setdefault(declared, size)
+            self._learn(declared, size)
+            if not is_known and self._is_doubtful(tensor, index):
+                doubtful.append(index)
             if self._counted(tensor, index) in _LENGTHS:
                 self._longest = max(self._longest, size)
         if data:
             return InputData(tensor.name, data.type or tensor.type, data.shape, file=data.file)
-        return InputData(tensor.name, tensor.type, tuple(shape), assumed=tuple(free))
+        return InputData(
+            tensor.name, tensor.type, tuple(shape), assumed=tuple(free), doubtful=tuple(doubtful)
+        )
+
+    def _value(self, name: str) -> Optional[int]:
+        """Return a free size if those in its name are chosen; None otherwise."""
+        if _NAMELESS.fullmatch(name):
+            return None
+        return SizeExpression(name).value(self._named)
+
+    def _learn(self, name: str, size: int) -> None:
+        """Remember the sizes that follow from one."""
+        if not _NAMELESS.fullmatch(name):
+            self._named.update(SizeExpression(name).solved(size, self._named))
 
     def _size(self, tensor: DeclaredTensor, index: int, name: str) -> int:
         """Return the size for a free dimension with this name."""
         if tensor.name in self._allowed:
             return self._allowed[tensor.name][index]
-        if name in self._named and not _NAMELESS.fullmatch(name):
-            return self._named[name]
-
-        # A sum as in "past_length + length", if the sizes of all terms are chosen.
-        names = [term.strip() for term in name.split("+")]
-        terms = [str(self._named.get(term, term)) for term in names]
-        if len(terms) > 1 and all(term.isdigit() for term in terms):
-            return sum(int(term) for term in terms)
-
+        known = self._value(name)
+        if known is not None:
+            return known
         counted = self._counted(tensor, index)
-        if counted == "side":
-            return self._side(tensor, index)
-        return self._usual(counted)
+        usual = self._side(tensor, index) if counted == "side" else self._usual(counted)
+        self._learn(name, usual)
+        known = self._value(name)
+        return usual if known is None else known
 
     def _counted(self, tensor: DeclaredTensor, index: int) -> str:
         """Return the thing that a free size counts in this model, "side" or a key of _SIZES."""
         name = str(tensor.dimensions[index]).lower()
-        if tensor.name in self._states and not _COUNTS_PAST.search(name):
+        if tensor.name in self._hints.states and not _COUNTS_PAST.search(name):
             return "batch"
-        counted = _counted(tensor, index)
-        if counted == "samples" and self._states:
+        is_first = index == 0 and len(tensor.dimensions) > 1
+        if name == _OFTEN_BATCH and is_first and not self._hints.has_batch:
+            return "batch"
+        counted = _counted_by_name(tensor, index) or _counted_by_position(tensor, index)
+        if counted == "samples" and self._hints.states:
             return "piece"
         return counted
 
+    def _is_doubtful(self, tensor: DeclaredTensor, index: int) -> bool:
+        """Whether nothing in the file tells how many there usually are of what is counted."""
+        counted = self._counted(tensor, index)
+        if counted in _DOUBTFUL:
+            return True
+        if counted == "side":
+            return _counted_by_name(tensor, index) is None and not _is_surely_picture(tensor)
+        if counted not in ("samples", "frames"):
+            return False
+        return _counted_by_name(tensor, index) is None and not _SOUND.search(tensor.name)
+
     def _usual(self, counted: str) -> int:
         sizes = _SIZES[counted]
+        if counted == "tokens" and self._hints.length is not None:
+            sizes = (self._hints.length, *sizes)
+        if self._hints.without_empty:
+            sizes = tuple(filter(None, sizes))
         return sizes[min(self._number, len(sizes) - 1)]
 
     def _side(self, tensor: DeclaredTensor, index: int) -> int:
-        """Return the side of a picture: from the metadata, from the other side, or a usual one."""
+        """Return the side of a picture: from metadata or name, from the other side, or a usual
+        one.
+        """
         axes = _picture_axes(tensor)
         is_width = axes[-1:] == (index,)
-        if self._sides and self._number == 0:
-            return self._sides[-1] if is_width else self._sides[0]
-
+        picture = self._hints.pictures[self._number]
         for axis in axes:
             other_side = tensor.dimensions[axis]
             if axis == index or not isinstance(other_side, int):
+                continue
+            if self._hints.is_picture_known and other_side == picture[not is_width]:
                 continue
             if other_side <= _LINE_HEIGHT:
                 return self._usual("line")
             if self._number == 0:
                 return other_side
-        return self._pictures[self._number][is_width]
+        return picture[is_width]
 
     def _with_value(self, tensor: InputData) -> InputData:
         """Return the input with the value that its name suggests; None means noise."""
@@ -259,7 +366,7 @@ class _Attempt:
         value = None
         if _RATE.search(tensor.name):
             value = _SAMPLES_PER_SECOND
-        elif tensor.name in self._states:
+        elif tensor.name in self._hints.states:
             value = 0
         elif _LENGTH.search(tensor.name) and is_integer:
             value = self._longest
@@ -269,20 +376,29 @@ class _Attempt:
         return replace(tensor, value=value)
 
 
-def _has_sum(tensor: DeclaredTensor) -> bool:
-    """Whether a size is a sum of others, as in "past_length + length"."""
-    return any(isinstance(size, str) and "+" in size for size in tensor.dimensions)
+def _has_expression(tensor: DeclaredTensor) -> bool:
+    """Whether a size is an expression of others, as in "past_length + length"."""
+    names = [size for size in tensor.dimensions if isinstance(size, str)]
+    return not all(SizeExpression(name).is_name for name in names)
 
 
-def _counted(tensor: DeclaredTensor, index: int) -> str:
-    """Return the thing that a free size counts, by its name, otherwise by its position."""
+def _counted_by_name(tensor: DeclaredTensor, index: int) -> Optional[str]:
+    """Return the thing that a free size counts by its name; None if the name does not tell."""
     name = str(tensor.dimensions[index]).lower()
-    rank = len(tensor.dimensions)
     for counted, pattern in _NAMES:
         if pattern.search(name):
-            is_sound = counted == "tokens" and "float" in tensor.type and index == 1 and rank == 2
-            return "samples" if is_sound else counted
+            is_flat = index == 1 and len(tensor.dimensions) == 2
+            if counted == "tokens" and "float" in tensor.type and is_flat:
+                return "samples"
+            if counted == "channels" and not _picture_axes(tensor):
+                return "tracks"
+            return counted
+    return None
 
+
+def _counted_by_position(tensor: DeclaredTensor, index: int) -> str:
+    """Return the thing that a free size counts by its position in the shape."""
+    rank = len(tensor.dimensions)
     if (index == 0 and rank > 1) or tensor.type == TEXT:
         return "batch"
     axes = _picture_axes(tensor)
@@ -292,7 +408,9 @@ def _counted(tensor: DeclaredTensor, index: int) -> str:
         return "channels" if index == 1 else "other"
     if "int" in tensor.type:
         return "tokens"
-    return {1: "samples", 2: "samples", 3: "frames"}.get(rank, "other")
+    if rank == 1:
+        return "samples" if _SOUND.search(tensor.name) else "items"
+    return {2: "samples", 3: "frames"}.get(rank, "other")
 
 
 def _picture_axes(tensor: DeclaredTensor) -> tuple[int, ...]:
@@ -312,13 +430,38 @@ def _picture_axes(tensor: DeclaredTensor) -> tuple[int, ...]:
     return ()
 
 
-def _sides(metadata: Mapping[str, str]) -> tuple[int, ...]:
-    """Return height and width from the file's metadata; empty if they are not there."""
+def _is_surely_picture(tensor: DeclaredTensor) -> bool:
+    """Whether an input with the axes of a picture has pixels, or channels of colours.
+
+    1xAxB may be frames by features, and a shape without any fixed size anything.
+    """
+    if "int8" in tensor.type:
+        return True
+    if len(tensor.dimensions) == 3:
+        return tensor.dimensions[0] != 1
+    return any(size in _CHANNELS for size in tensor.dimensions[1:])
+
+
+def _sides(metadata: Mapping[str, str]) -> Optional[tuple[int, int]]:
+    """Return height and width from the file's metadata; None if they are not there."""
     for key in _SIDES_KEYS:
-        numbers = tuple(int(digits) for digits in re.findall(r"\d+", metadata.get(key, "")))
+        numbers = [int(digits) for digits in re.findall(r"\d+", metadata.get(key, ""))]
         if numbers:
-            return numbers[-2:]
-    return ()
+            height, width = (numbers * 2)[-2:]
+            return height, width
+    return None
+
+
+def _sides_in_name(stem: str) -> Optional[tuple[int, int]]:
+    """Return height and width from the name of a file; None if it has none."""
+    pair = _SIDES_IN_NAME.search(stem)
+    if pair:
+        return int(pair[1]), int(pair[2])
+    for digits in _SIDE_IN_NAME.findall(stem):
+        side = int(digits)
+        if side % _SIDE_STEP == 0 and side >= _SMALLEST_SIDE and side not in _YEARS:
+            return side, side
+    return None
 
 
 def _pictures(outputs: Sequence[DeclaredTensor]) -> list[tuple[int, int]]:
@@ -344,13 +487,18 @@ def _is_read_text(tensor: DeclaredTensor) -> bool:
 def _is_state(tensor: DeclaredTensor, outputs: Sequence[DeclaredTensor]) -> bool:
     """Whether the input is recurrent state: its name says so, and an output has its next value.
 
-    An initial state needs no such output.
+    An initial state needs no such output. What an encoder made ("memory") is no state.
     """
     if "float" not in tensor.type or not _STATE.search(tensor.name):
         return False
     if _FIRST_STATE.search(tensor.name):
         return True
-    return any(_can_be_equal(tensor.dimensions, output.dimensions) for output in outputs)
+    if _OF_ANOTHER.search(tensor.name):
+        return False
+    returned = outputs
+    if _MEMORY.search(tensor.name):
+        returned = [output for output in outputs if _MEMORY.search(output.name)]
+    return any(_can_be_equal(tensor.dimensions, output.dimensions) for output in returned)
 
 
 def _can_be_equal(shape: Sequence[Union[int, str]], other: Sequence[Union[int, str]]) -> bool:

@@ -6,10 +6,13 @@ The readers of some files import packages, such as onnx, which the harness must 
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Union
 
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import READERS, inspect
@@ -25,12 +28,15 @@ class FileSummary:
     #: Operators and other things that make outputs differ from inference to inference
     #: (contents.Inspection.varying).
     varying: tuple[str, ...] = ()
+    #: Sizes of each input by its name; a free size is a text. Inputs of unknown rank are left out.
+    inputs: Mapping[str, tuple[Union[int, str], ...]] = field(default_factory=dict)
 
 
+@functools.cache
 def summary_of(path: Path) -> FileSummary:
     """Return the summary; it is empty if no reader knows the file, or the file cannot be read.
 
-    The runtime then says what is wrong with the file.
+    The runtime then says what is wrong with the file. Each file is read once: it is pinned.
     """
     if path.suffix not in READERS:
         return FileSummary()
@@ -38,11 +44,18 @@ def summary_of(path: Path) -> FileSummary:
         text = output_of_another_process(__name__, str(path))
     except ProcessError:
         return FileSummary()
-    return FileSummary(varying=tuple(json.loads(text)["varying"]))
+    shown = json.loads(text)
+    inputs = {name: tuple(sizes) for name, sizes in shown["inputs"].items()}
+    return FileSummary(tuple(shown["varying"]), inputs)
 
 
 def _read(path: Path) -> FileSummary:
-    return FileSummary(varying=inspect(path).varying)
+    inspection = inspect(path)
+    inputs = {}
+    for tensor in inspection.inputs:
+        if tensor.dimensions is not None:
+            inputs[tensor.name] = tensor.dimensions
+    return FileSummary(inspection.varying, inputs)
 
 
 if __name__ == "__main__":

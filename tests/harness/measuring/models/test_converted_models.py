@@ -291,7 +291,7 @@ def test_where_the_toolkit_cannot_be_asked(
     ) as refusal:
         user.of(_RKNN, [ModelFile(_network(tmp_path / "net.onnx", 1, 4))])
     assert not isinstance(refusal.value, UnusableModel)
-    assert user.left_out == [str(refusal.value)]
+    assert user.remarks == [str(refusal.value)]
 
 
 def test_files_of_its_own_kind_come_first(
@@ -308,13 +308,13 @@ def test_files_of_its_own_kind_come_first(
     monkeypatch.setattr(model_trials, "interface_of", lambda *_: interface)
     (model,) = user.of(_RKNN, [ModelFile(onnx_file), own])
     assert (model.path, model.conversion) == (str(own.path), None)
-    assert user.left_out == [
+    assert user.remarks == [
         f"--model {onnx_file}: it is not converted, since rknn has .rknn files of its own"
     ]
     assert _starts(toolkit) == 0
     (model,) = user.of(find_runtime("onnxruntime"), [ModelFile(onnx_file), own])
     assert model.path == str(onnx_file)
-    assert user.left_out[1:] == [
+    assert user.remarks[1:] == [
         f"--model {own.path}: onnxruntime reads .onnx files. Give one, or choose another --runtime:"
         " rknn reads .rknn"
     ]
@@ -327,6 +327,8 @@ def test_the_harness_imports_no_library_of_the_measured_process(
     path = _network(tmp_path / "net.onnx", 1, 4)
     code = (
         "import sys; from dataclasses import replace; from pathlib import Path;from"
+        " reusebench.harness.measuring.models import model_trials;"
+        " model_trials.try_plan = lambda *_: []; from"
         " reusebench.measured.runtimes import find_runtime;from"
         " reusebench.harness.measuring.models.user_models import *; from"
         " reusebench.harness.measuring.models.model_files import ModelFile;"

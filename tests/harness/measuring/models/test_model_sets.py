@@ -20,6 +20,7 @@ from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_file
 from reusebench.measured.runtimes.base import DeclaredTensor, Interface
 from reusebench.models import ModelError, Recipe
+from reusebench.models.inspection.summary import FileSummary
 from reusebench.scenarios.catalogue import (
     FRAMES_4K,
     FRAMES_1080P,
@@ -43,10 +44,12 @@ _PICTURE = Interface((DeclaredTensor("picture", "float32", (1, 3, 8, 8)),), (), 
 
 @pytest.fixture(autouse=True)
 def pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every file be a model that takes a picture; test_user_models.py tests the reading of
-    files.
+    """Let every file be a model that takes a picture, and runs; test_user_models.py tests the
+    reading of files.
     """
     monkeypatch.setattr(model_trials, "interface_of", lambda *_: _PICTURE)
+    monkeypatch.setattr(model_trials, "try_plan", lambda *_: [])
+    monkeypatch.setattr(model_trials, "summary_of", lambda _: FileSummary())
 
 
 def _sets(**changes: Any) -> ModelSets:
@@ -387,11 +390,8 @@ def test_models_of_a_plan(tmp_path: Path, built: list[tuple[Any, ...]]) -> None:
         sets.of_plan("onnxruntime", file)
 
 
-def test_a_plan_gives_its_models_their_inputs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_gives_its_models_their_inputs(tmp_path: Path) -> None:
     """Each model has its own shapes; a mistake in one is told with the model's line."""
-    monkeypatch.setattr(model_trials, "try_plan", lambda *_: [])
     list(_write(tmp_path, "m.onnx"))
     text = (
         "[models]\nm = { file = 'm.onnx', shape = { picture = '1x3x8x8' } }\n[contexts]\na = {"

@@ -16,12 +16,14 @@ from reusebench.harness.measuring.models import model_trials
 from reusebench.harness.measuring.models.model_files import InputShape, ModelFile
 from reusebench.harness.measuring.models.model_remarks import assumptions
 from reusebench.harness.measuring.models.user_models import UserModels
-from reusebench.measured.plan import Model
+from reusebench.measured.messages import Message
+from reusebench.measured.plan import Model, Plan
 from reusebench.measured.runtimes import find_runtime
 from reusebench.measured.runtimes.base import InputData, Interface
+from reusebench.targets.barriers import Barrier, StepData
 from reusebench.targets.measured_process import interface_of
 from reusebench.targets.outcome import Failure
-from reusebench.targets.target import THIS_INTERPRETER
+from reusebench.targets.target import THIS_INTERPRETER, Target
 from tests.helpers.forks import ONNX_FORKS
 from tests.helpers.support import TIME_LIMIT_S
 
@@ -286,3 +288,115 @@ def test_a_converted_file_is_fed_with_what_its_source_is(tmp_path: Path) -> None
         mnn, [ModelFile(_picture(tmp_path))]
     )
     assert picture.inputs == ()
+
+
+def test_free_sizes_of_older_litert_files(tmp_path: Path) -> None:
+    """LiteRT gives 1 for such sizes; they are free all the same, for a guess and for --shape."""
+    write_model = pytest.importorskip("tests.measured.runtimes.litert_models").write_model
+    litert = find_runtime("litert")
+    path = write_model(tmp_path / "net_96.tflite", 0, rank=False)
+    for given, shape in ((None, (1, 96, 96, 3)), ((1, 64, 32, 3), (1, 64, 32, 3))):
+        shapes = [InputShape(None, given)] if given else []
+        user = UserModels({"litert": THIS_INTERPRETER}, TIME_LIMIT_S, shapes)
+        (model,) = user.of(litert, [ModelFile(path)])
+        assert model.inputs[0].shape == shape
+
+
+def _failing(monkeypatch: pytest.MonkeyPatch, failure: Failure) -> list[Plan]:
+    """Let every trial fail; return the plans tried."""
+    plans: list[Plan] = []
+
+    def try_plan(_target: Target, plan: Plan, _limit_s: float) -> Failure:
+        plans.append(plan)
+        return failure
+
+    monkeypatch.setattr(model_trials, "try_plan", try_plan)
+    return plans
+
+
+def _failure(code: str, **values: str) -> Failure:
+    return Failure("failed", "context", 0, Message(code, values))
+
+
+@pytest.mark.parametrize("code", ["litert_operator_missing", "ncnn_weights_missing"])
+def test_what_no_shape_mends_is_tried_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    """The file's own fault ends the trials, and no other shape is suggested."""
+    plans = _failing(monkeypatch, _failure(code))
+    with pytest.raises(UnusableModel, match="cannot be run") as raised:
+        _models(_picture(tmp_path))
+    assert len(plans) == 1
+    assert "--shape" not in str(raised.value)
+
+
+def test_fixed_sizes_have_no_other_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file without free sizes is run once, and no shape is suggested."""
+    plans = _failing(monkeypatch, _failure("litert_call_failed"))
+    with pytest.raises(UnusableModel) as raised:
+        _models(_picture(tmp_path, (1, 3, 8, 8)))
+    assert (len(plans), "--shape" in str(raised.value)) == (1, False)
+
+
+@pytest.mark.parametrize("kind", ["crashed", "hung", "out_of_memory"])
+def test_a_fixed_file_that_ends_its_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It is measured all the same: how it fails is a result."""
+    _failing(monkeypatch, Failure(kind, "context", 0, Message("process_exited", {"code": 1})))
+    (model,) = _models(_picture(tmp_path, (1, 3, 8, 8)))
+    assert model.inputs[0].shape == (1, 3, 8, 8)
+    with pytest.raises(UnusableModel):
+        _models(_picture(tmp_path, ("", 3, "", ""), "free.onnx"))
+
+
+def test_a_guess_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A doubtful size that takes longer than a trial may gives way to any that runs."""
+    limits_s: list[float] = []
+
+    def try_plan(_target: Target, plan: Plan, limit_s: float) -> list[Barrier] | Failure:
+        limits_s.append(limit_s)
+        if plan.models[0].name == "line 1x16000":
+            return Failure("hung", "first_inference", 0, Message("text", {"text": "too slow"}))
+        return [Barrier("steady", None, 0, StepData(latencies_ns=((5 * 10**9,),)))]
+
+    monkeypatch.setattr(model_trials, "try_plan", try_plan)
+    user = UserModels({"onnxruntime": ONNX_FORKS}, 600)
+    (model,) = user.of(_ONNX, [ModelFile(_picture(tmp_path, ("b", "n"), "line.onnx"))])
+    assert model.inputs[0].shape == (1, 512)
+    assert limits_s == [20, 20]
+    (remark,) = user.remarks
+    assert "takes at least 4 times as long" in remark
+
+
+def test_a_guess_that_is_far_slower_gives_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a doubtful size takes too long, the next is taken; both are said."""
+    latencies_ns = {"line 1x16000": 9 * 10**9, "line 1x512": 10**7}
+
+    def try_plan(_target: Target, plan: Plan, _limit_s: float) -> list[Barrier]:
+        data = StepData(latencies_ns=((latencies_ns[plan.models[0].name],),))
+        return [Barrier("steady", None, 0, data)]
+
+    monkeypatch.setattr(model_trials, "try_plan", try_plan)
+    user = UserModels({"onnxruntime": ONNX_FORKS}, TIME_LIMIT_S)
+    (model,) = user.of(_ONNX, [ModelFile(_picture(tmp_path, ("b", "n"), "line.onnx"))])
+    assert model.inputs[0].shape == (1, 512)
+    (remark,) = user.remarks
+    assert "x=1x512 is a guess" in remark
+    assert "x=1x16000 an inference takes 9e+02 times as long" in remark
+
+
+def test_a_guess_is_told_with_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A doubtful size that is fast enough stays, and the terminal calls it a guess."""
+    latencies_ns = {"line 1x16000": 3 * 10**6, "line 1x512": 10**6}
+
+    def try_plan(_target: Target, plan: Plan, _limit_s: float) -> list[Barrier]:
+        data = StepData(latencies_ns=((latencies_ns[plan.models[0].name],),))
+        return [Barrier("steady", None, 0, data)]
+
+    monkeypatch.setattr(model_trials, "try_plan", try_plan)
+    (model,) = _models(_picture(tmp_path, ("b", "n"), "line.onnx"))
+    assert model.inputs[0].shape == (1, 16000)
+    assert "--shape x=1x16000 (a guess)" in assumptions(model)

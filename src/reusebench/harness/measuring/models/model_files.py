@@ -53,7 +53,11 @@ def digest_with_inputs(digest: str, inputs: Sequence[InputData], arrays_digest: 
     """Return the digest of a model with these inputs, whose files it ignores: `arrays_digest` has
     their content.
     """
-    values = [asdict(replace(tensor, file=None, assumed=())) for tensor in inputs]
+    values = []
+    for tensor in inputs:
+        fields = asdict(replace(tensor, file=None, assumed=()))
+        del fields["doubtful"]
+        values.append(fields)
     has_data = any(tensor.file for tensor in inputs)
     parts = [digest, values, arrays_digest if has_data else ""]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -22,7 +22,8 @@ def assumptions(model: Model) -> str:
     shapes = []
     for tensor in inputs:
         if tensor.assumed:
-            shapes.append(f"--shape {tensor.name}={shape_text(tensor.shape)}")
+            guess = " (a guess)" if tensor.doubtful else ""
+            shapes.append(f"--shape {tensor.name}={shape_text(tensor.shape)}{guess}")
     values = []
     for tensor in model.inputs:
         if tensor.value is not None:

@@ -126,7 +126,7 @@ class ModelSets:
                 continue
             for model in models:
                 lines += [assumptions(model), conversion_text(model)]
-        lines += self.user.left_out
+        lines += self.user.remarks
         return [line for line in dict.fromkeys(lines) if line]
 
     def _made_once(

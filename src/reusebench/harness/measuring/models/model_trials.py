@@ -2,27 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from reusebench.harness.errors import UnusableModel
 from reusebench.harness.measuring.models.model_files import ModelFile
+from reusebench.measured.messages import Message
 from reusebench.measured.plan import Context, Model, Plan
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.measured.runtimes.base import Interface
 from reusebench.models import ModelError
 from reusebench.models.inspection import rknn_file
+from reusebench.models.inspection.summary import FileSummary, summary_of
+from reusebench.targets.barriers import Barrier
 from reusebench.targets.chips import runs_models_for
 from reusebench.targets.measured_process import interface_of, try_plan
 from reusebench.targets.outcome import Failure
 from reusebench.targets.target import THIS_INTERPRETER, Target
 
-__all__ = ["DoesNotRun", "ModelTrials"]
+__all__ = ["DoesNotRun", "ModelTrials", "Ran"]
+
+
+#: Ends of the codes of messages about a file or a runtime: no other shape would help.
+_NOT_OF_SHAPES = (
+    "_operator_missing",
+    "_operators_missing",
+    "_layer_missing",
+    "_weights_missing",
+    "_conversion_failed",
+    "_unreadable",
+    "_damaged",
+    "_too_new",
+    "_too_old",
+    "_input_type",
+    "_tensor_type",
+    "_wrong_platform",
+    "_model_of_other_chip",
+    "_model_version",
+    "_mini_model",
+)
+
+
+class Ran(NamedTuple):
+    """A model that has run."""
+
+    model: Model
+    latency_ns: int
 
 
 class DoesNotRun(Exception):
     """A model with certain inputs fails its first inference."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure.message))
+        self._failure = failure
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it only took longer than the time limit."""
+        return self._failure.kind == "hung"
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether the runtime itself reported an error, and did not end, hang or lack memory."""
+        return self._failure.kind == "failed"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no other shape would help: the file, the runtime or the target is to blame."""
+        if self._failure.kind == "connection_lost":
+            return True
+        message = self._failure.message
+        cause = message.values.get("cause")
+        codes = [message.code]
+        if isinstance(cause, Message):
+            codes.append(cause.code)
+        return any(code.endswith(_NOT_OF_SHAPES) for code in codes)
 
 
 @dataclass
@@ -46,19 +104,50 @@ class ModelTrials:
                 raise UnusableModel(
                     f"{file.option} {file.path.name}{origin} cannot be loaded: {interface.message}"
                 )
-            self._interfaces[key] = interface
+            self._interfaces[key] = _with_free_sizes(interface, summary_of(path))
         return self._interfaces[key]
 
-    def check_runs(self, runtime: RuntimeEntry, model: Model) -> None:
-        """Raise DoesNotRun unless one inference runs."""
+    def run(self, runtime: RuntimeEntry, model: Model, limit_s: float = math.inf) -> Ran:
+        """Run the model alone.
+
+        A step takes at most `limit_s` or the session's time limit. Raises DoesNotRun if an
+        inference fails.
+        """
         plan = Plan("trial", None, runtime.name, (model,), (Context(None, 0),), cores=1, rounds=1)
-        outcome = try_plan(self._target(runtime), plan, self.time_limit_s)
+        outcome = try_plan(self._target(runtime), plan, min(limit_s, self.time_limit_s))
         if isinstance(outcome, Failure):
-            raise DoesNotRun(outcome.message)
+            raise DoesNotRun(outcome)
+        return Ran(model, _latency_ns(outcome))
 
     def _target(self, runtime: RuntimeEntry) -> Target:
         """Return the target of the runtime; one that is not measured reads files here."""
         return self.targets.get(runtime.name, THIS_INTERPRETER)
+
+
+def _latency_ns(barriers: Sequence[Barrier]) -> int:
+    """Return the latency of the last inference of the only context; 0 if none was timed."""
+    latency_ns = 0
+    for barrier in barriers:
+        latency_ns = barrier.data.latency_ns or latency_ns
+        for latencies_ns in barrier.data.latencies_ns:
+            latency_ns = latencies_ns[-1] if latencies_ns else latency_ns
+    return latency_ns
+
+
+def _with_free_sizes(interface: Interface, summary: FileSummary) -> Interface:
+    """Return the interface with the sizes free that the file leaves free.
+
+    LiteRT gives 1 for such a size if an older converter wrote the file.
+    """
+    inputs = []
+    for tensor in interface.inputs:
+        declared = summary.inputs.get(tensor.name, ())
+        if len(declared) == len(tensor.dimensions):
+            pairs = zip(tensor.dimensions, declared)
+            sizes = tuple(size if isinstance(of_file, int) else of_file for size, of_file in pairs)
+            tensor = tensor._replace(dimensions=sizes)
+        inputs.append(tensor)
+    return interface._replace(inputs=tuple(inputs))
 
 
 def _checked_origin(file: ModelFile, target: Target) -> str:

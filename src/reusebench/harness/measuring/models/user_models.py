@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from reusebench.harness.measuring.models.model_files import (
     digest_with_inputs,
     model_digest,
 )
-from reusebench.harness.measuring.models.model_trials import DoesNotRun, ModelTrials
+from reusebench.harness.measuring.models.model_trials import DoesNotRun, ModelTrials, Ran
 from reusebench.harness.selection import chip_of
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
@@ -32,6 +32,27 @@ from reusebench.system.user_files import Pins, UserFileError, check_file
 from reusebench.targets.target import Target
 
 __all__ = ["UserModels"]
+
+#: Time limit of a step of a trial with doubtful sizes: there are other guesses.
+_DOUBTFUL_LIMIT_S = 20.0
+#: Latency above which a doubtful guess gives way to another, if that is _SLOWER times faster.
+_SLOW_NS = 1_000_000_000
+_SLOWER = 10
+#: Smallest ratio of the latencies of two guesses that is told; single inferences vary.
+_TOLD = 3
+
+
+@dataclass
+class _Tried:
+    """The inputs that a file was tried with, and how it failed."""
+
+    shapes: list[str] = field(default_factory=list)
+    failures: list[DoesNotRun] = field(default_factory=list)
+
+    @property
+    def with_inputs(self) -> str:
+        """The shapes, for a message."""
+        return f"with {'; '.join(dict.fromkeys(self.shapes))}"
 
 
 @dataclass
@@ -47,8 +68,8 @@ class UserModels:
     quantised: bool = True
     #: The files as they were when they were first read.
     pins: Pins = field(default_factory=Pins)
-    #: Reasons why runtimes left files out.
-    left_out: list[str] = field(default_factory=list)
+    #: Reasons why runtimes left files out, and guesses with what another one costs.
+    remarks: list[str] = field(default_factory=list)
     #: Key: runtime and file. The model, or why there is none: a conversion that fails takes its
     #: time, too.
     _models: dict[tuple[str, ModelFile], Model | UnusableModel] = field(default_factory=dict)
@@ -111,7 +132,7 @@ class UserModels:
         if not taken:
             taken = [file for file in files if reader_of(runtime, file) is not runtime]
         left_out = [_left_out(runtime, file) for file in files if file not in taken]
-        self.left_out += left_out
+        self.remarks += left_out
         if not taken:
             raise NoModels("; ".join(left_out))
         return taken
@@ -142,7 +163,7 @@ class UserModels:
             except UnusableModel as error:
                 self._models[key] = error
             except NoModels as error:
-                self.left_out.append(str(error))
+                self.remarks.append(str(error))
                 raise
         model = self._models[key]
         if isinstance(model, UnusableModel):
@@ -154,6 +175,7 @@ class UserModels:
     ) -> Model:
         """Return the model with the first inputs that an inference succeeds with.
 
+        Every file is run once, so that what a runtime lacks is named before anything is measured.
         A file that is to be converted is tried first by the runtime that reads it, which takes less
         time than a conversion.
         """
@@ -166,58 +188,110 @@ class UserModels:
             model_digest(path, self.pins),
             weightless=str(file.weightless.resolve()) if file.weightless else None,
         )
-        attempts, needs_trial = self._attempts(file, interface)
-        tried: list[str] = []
-        reasons: list[str] = []
-        refusal = ""
-        for inputs in attempts:
-            tried.append(_shapes_text(inputs))
-            fed = self._with_inputs(model, interface, inputs)
-            if needs_trial:
-                try:
-                    self._trials.check_runs(reader, fed)
-                except DoesNotRun as error:
-                    reasons.append(str(error))
-                    continue
+        trials = _Tried()
+        refusals: list[str] = []
+        for fed in self._running(file, reader, model, interface, conversion is not None, trials):
             if conversion is None:
                 return fed
             source = OnnxFile(fed.path, fed.digest, fed.inputs, bool(_free_inputs(interface)))
             recipe = conversion.recipe(source)
             try:
-                converted = conversion.convert(fed, recipe)
-                if needs_trial:
-                    self._trials.check_runs(runtime, converted)
+                return self._trials.run(runtime, conversion.convert(fed, recipe)).model
             except (ConversionError, DoesNotRun) as error:
                 words = conversion.refusal(recipe, error)
-            else:
-                return converted
-            if words == refusal:
+            if words in refusals:
                 break  # Equal words at two shapes: the shapes are not to blame.
-            refusal = refusal or words
+            refusals.append(words)
 
         name = f"{file.option} {path.name}"
-        with_inputs = f"with {'; '.join(dict.fromkeys(tried))}"
-        if refusal:
-            raise UnusableModel(f"{name}, {with_inputs}: {refusal}")
-        raise UnusableModel(
-            f"{name} does not run {with_inputs}: {reasons[0]}. Give another shape with --shape"
-            " NAME=SIZES, or data with --inputs FILE.npz"
-        )
+        if refusals:
+            raise UnusableModel(f"{name}, {trials.with_inputs}: {refusals[0]}")
+        if trials.failures[-1].is_final:
+            raise UnusableModel(f"{name} cannot be run: {trials.failures[-1]}")
+        text = f"{name} does not run {trials.with_inputs}: {trials.failures[0]}"
+        if _free_inputs(interface):
+            text += ". Give another shape with --shape NAME=SIZES, or data with --inputs FILE.npz"
+        raise UnusableModel(text)
+
+    def _running(
+        self,
+        file: ModelFile,
+        reader: RuntimeEntry,
+        model: Model,
+        interface: Interface,
+        is_converted: bool,
+        trials: _Tried,
+    ) -> Iterator[Model]:
+        """Yield the model with each of the inputs that it runs with, the likeliest first.
+
+        If its sizes are fixed, and the process crashes, hangs or lacks memory, it is yielded, too:
+        such a failure is a result.
+        """
+        attempts = self._attempts(file, interface, is_converted)
+        for inputs in attempts:
+            trials.shapes.append(_shapes_text(inputs))
+            fed = self._with_inputs(model, interface, inputs)
+            rival = _rival(inputs, attempts)
+            try:
+                if rival is None:
+                    fed = self._trials.run(reader, fed).model
+                else:
+                    other = self._with_inputs(model, interface, rival)
+                    fed = self._likelier(file, reader, fed, other)
+            except DoesNotRun as error:
+                trials.failures.append(error)
+                is_result = not error.is_reported and not _free_inputs(interface)
+                if not is_result:
+                    if error.is_final:
+                        return
+                    continue
+            yield fed
+
+    def _likelier(self, file: ModelFile, reader: RuntimeEntry, model: Model, rival: Model) -> Model:
+        """Return a model with doubtful sizes after it has run; the rival if that is far faster.
+
+        Both are told in a remark if one is far slower. Raises DoesNotRun if the model fails.
+        """
+        own: Ran | None = None
+        try:
+            own = self._trials.run(reader, model, _DOUBTFUL_LIMIT_S)
+        except DoesNotRun as error:
+            if not error.is_slow:
+                raise
+        other: Ran | None = None
+        with suppress(DoesNotRun):
+            other = self._trials.run(reader, rival, _DOUBTFUL_LIMIT_S)
+
+        if other is None or not other.latency_ns:
+            # Nothing to compare with; a slow one gets all the time that the session allows.
+            return own.model if own else self._trials.run(reader, model).model
+        own_ns = own.latency_ns if own else int(_DOUBTFUL_LIMIT_S * 1e9)
+        ratio = own_ns / other.latency_ns
+        is_slow = own is None or (own_ns > _SLOW_NS and ratio > _SLOWER)
+        chosen, left = (rival, model) if is_slow else (model, rival)
+        times = ratio if is_slow else 1 / ratio
+        at_least = "at least " if own is None else ""
+        if max(times, 1 / times) >= _TOLD:
+            self.remarks.append(
+                f"{file.option} {file.path.name}: {_doubtful_shapes(chosen.inputs)} is a guess,"
+                " since nothing in the file tells what is counted. With"
+                f" {_doubtful_shapes(left.inputs)} an inference takes {at_least}{times:.2g} times"
+                " as long. Give yours with --shape"
+            )
+        return chosen
 
     def _attempts(
-        self, file: ModelFile, interface: Interface
-    ) -> tuple[Sequence[tuple[InputData, ...]], bool]:
-        """Return the inputs to try in order, and whether the first has to be tried at all."""
+        self, file: ModelFile, interface: Interface, is_converted: bool
+    ) -> Sequence[tuple[InputData, ...]]:
+        """Return the inputs to try, in order."""
         try:
             given = self._given.of(interface)
-            attempts = candidates(interface, given)
+            return candidates(interface, given, file.path.name, without_empty=is_converted)
         except ModelError as error:
             name = file.path.resolve().name
             raise UnusableModel(
                 f"{file.option} {name}: {error}. Change --shape or --inputs"
             ) from None
-        is_given = any(tensor.name in given for tensor in interface.inputs)
-        return attempts, is_given or len(attempts) > 1
 
     def _with_inputs(
         self, model: Model, interface: Interface, inputs: tuple[InputData, ...]
@@ -255,3 +329,21 @@ def _free_inputs(interface: Interface) -> set[str]:
 
 def _shapes_text(inputs: Sequence[InputData]) -> str:
     return ", ".join(f"{tensor.name}={shape_text(tensor.shape)}" for tensor in inputs)
+
+
+def _rival(
+    inputs: Sequence[InputData], attempts: Sequence[Sequence[InputData]]
+) -> tuple[InputData, ...] | None:
+    """Return the next attempt with other doubtful sizes; None if no size is doubtful."""
+    shapes = _doubtful_shapes(inputs)
+    if not shapes:
+        return None
+    for other in attempts[attempts.index(inputs) + 1 :]:
+        if _doubtful_shapes(other) != shapes:
+            return tuple(other)
+    return None
+
+
+def _doubtful_shapes(inputs: Sequence[InputData]) -> str:
+    """Return the shapes of the inputs with doubtful sizes."""
+    return _shapes_text([tensor for tensor in inputs if tensor.doubtful])
