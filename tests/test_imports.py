@@ -88,7 +88,7 @@ _ONLY = {
     ("accounting", "measured"): {"plan", "runtimes.base"},
     ("accounting", "system"): {"files"},
     ("accounting", "targets"): {"barriers", "ledger_file"},
-    ("storage", "accounting"): {"account", "attribution", "domains", "ledger"},
+    ("storage", "accounting"): {"account", "attribution", "domains", "ledger", "requested"},
     ("storage", "measured"): {"messages", "plan", "runtimes.base"},
     ("storage", "samplers"): {"host", "readings"},
     ("storage", "system"): {"files", "interrupts"},

@@ -14,8 +14,6 @@ from tests.reports.stored_kinds import KINDS, StoredValue
 
 __all__ = ["schema_mutant"]
 
-#: Inputs in a row that change the same value, since to list its changes takes longer than a trial.
-_BLOCK = 64
 #: One input in this number has two changes.
 _PAIR_EVERY = 5
 
@@ -40,7 +38,6 @@ def _kinds(folder: Path) -> _Kinds:
     return _Kinds(tuple(values), others)
 
 
-@functools.lru_cache(maxsize=1)
 def _changes(folder: Path, number: int, seed: int) -> list[Change]:
     """Return all changes of a value, in an order of the seed."""
     kinds = _kinds(folder)
@@ -53,14 +50,16 @@ def _changes(folder: Path, number: int, seed: int) -> list[Change]:
 def schema_mutant(folder: Path, index: int, name: str, seed: int) -> Mutant:
     """Return the mutant of this index: the values take turns, and each has its changes in order.
 
+    Each turn has another order of the values, since every n-th input has pages or figures too.
     When a value has no more changes of a single place, pairs of them follow.
     """
     kinds = _kinds(folder)
-    block, place = divmod(index, _BLOCK)
-    turn, number = divmod(block, len(kinds.values))
+    which, place = divmod(index, len(kinds.values))
+    order = list(range(len(kinds.values)))
+    random.Random(f"{seed} {which}").shuffle(order)
+    number = order[place]
     kind, value = kinds.values[number]
     all_changes = _changes(folder, number, seed)
-    which = turn * _BLOCK + place
     document = value.document()
     content = value.value_in(document)
     chance = random.Random(f"{seed} {index}")

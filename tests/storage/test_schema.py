@@ -16,6 +16,7 @@ from typing import Any, Union
 import msgspec
 import pytest
 
+from reusebench.storage.board_sizes import BOARD_SIZES_SCHEMA, BoardSizes
 from reusebench.storage.fit_answer import FIT_SCHEMA, FitAnswer
 from reusebench.storage.recorded_program import PROGRAM_SCHEMA, Program
 from reusebench.storage.result import SCHEMA, Result
@@ -54,6 +55,9 @@ _STORED = {
     "programs": _Stored((Program,), PROGRAM_SCHEMA, _OF_PROGRAMS),
     "traces of programs": _Stored((ProgramTrace,), PROGRAM_SCHEMA, _OF_PROGRAMS),
     "fit answers": _Stored((FitAnswer,), FIT_SCHEMA, "FIT_SCHEMA in storage/fit_answer.py"),
+    "board sizes": _Stored(
+        (BoardSizes,), BOARD_SIZES_SCHEMA, "BOARD_SIZES_SCHEMA in storage/board_sizes.py"
+    ),
 }
 
 

@@ -9,6 +9,7 @@ import click
 from tabulate import tabulate
 
 from reusebench.commands.options import PATH
+from reusebench.commands.verify import verify
 from reusebench.measured.runtimes import RUNTIMES
 from reusebench.targets.boards import Board, add_board, boards, check_name, remove_board
 from reusebench.targets.chips import CHIPS
@@ -30,7 +31,10 @@ _ADDRESSES = "ssh:HOST, adb, adb:SERIAL, pipe:COMMAND or labgrid:PLACE"
 
 @click.group()
 def board() -> None:
-    """Give boards names; prepare boards, the virtual board and the ledger of NPU buffers."""
+    """Give boards names; prepare and verify boards, the virtual board and the ledger."""
+
+
+board.add_command(verify)
 
 
 @board.command()
