@@ -106,6 +106,19 @@ def test_several_inputs_and_outputs(converter: LiteRtConverter, tmp_path: Path) 
     assert _agree(Path(source.path), path, source.inputs) == [(1, 5, 6), (3,)]
 
 
+@pytest.mark.parametrize("free", [False, True])
+def test_scalars(converter: LiteRtConverter, tmp_path: Path, free: bool) -> None:
+    """A scalar becomes a tensor of one element, and the outputs are equal."""
+    nodes = [
+        helper.make_node("Mul", ["signal", "scale"], ["scaled"]),
+        helper.make_node("MatMul", ["scaled", "weights"], ["product"]),
+    ]
+    inputs = [InputData("signal", "float32", (1, 5, 6)), InputData("scale", "float32", ())]
+    source = _save(tmp_path / "scalars.onnx", nodes, inputs, ["product"], free)
+    (path,) = converter.ensure_all([converter.recipe(source)])
+    assert _agree(Path(source.path), path, source.inputs) == [(1, 5, 6), (1,)]
+
+
 def test_what_cannot_be_converted(converter: LiteRtConverter, tmp_path: Path) -> None:
     """The error has the converter's message."""
     nodes = [helper.make_node("Unknown", ["signal"], ["result"], domain="com.example")]

@@ -129,6 +129,26 @@ def test_inputs_and_outputs_keep_their_order(converter: NcnnConverter, tmp_path:
     )
 
 
+def test_scalars(converter: NcnnConverter, tmp_path: Path) -> None:
+    """They become tensors of one element, those in use and those that no node reads."""
+    inputs = [
+        InputData("x", "float32", (1, 5, 6)),
+        InputData("unused", "float32", ()),
+        InputData("scale", "float32", (), value=3),
+    ]
+    nodes = [
+        helper.make_node("Mul", ["x", "scale"], ["scaled"]),
+        helper.make_node("MatMul", ["scaled", "weights"], ["product"]),
+        helper.make_node("Add", ["product", "scale"], ["y"]),
+    ]
+    source = _save(tmp_path / "scalars.onnx", nodes, inputs, ["y"])
+    before = (tmp_path / "scalars.onnx").read_bytes()
+    (path,) = converter.ensure_all([converter.recipe(source)])
+    declared = _agree(tmp_path / "scalars.onnx", path, inputs)
+    assert [dimensions for _, dimensions in declared[1:]] == [(1, 1), (1, 1)]
+    assert (tmp_path / "scalars.onnx").read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("node", "inputs", "words"),
     [
@@ -138,9 +158,9 @@ def test_inputs_and_outputs_keep_their_order(converter: NcnnConverter, tmp_path:
             "pnnx failed: it leaves operators that ncnn lacks: ",
         ),
         (
-            helper.make_node("Add", ["x", "s"], ["y"]),
-            [InputData("x", "float32", (1, 5)), InputData("s", "float32", ())],
-            r"reading the inputs failed: pnnx takes no scalar \(input s\)",
+            helper.make_node("Sigmoid", ["x"], ["y"]),
+            [InputData("x", "float32", (1, 0, 6))],
+            "input x is 1x0x6, and pnnx needs sizes of 1 or more",
         ),
         (
             helper.make_node("Not", ["x"], ["y"]),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 from reusebench.measured.runtimes.base import InputData
@@ -144,6 +145,25 @@ def test_the_sizes_that_a_file_leaves_free(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("toolkit")
+def test_an_input_that_no_node_reads(tmp_path: Path) -> None:
+    """The toolkit gets no size of it, nor of what is not there; a branch reads too."""
+    helper = onnx.helper
+    result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n"])
+    branch = helper.make_graph([helper.make_node("Relu", ["read"], ["y"])], "b", [], [result])
+    choice = helper.make_node("If", ["flag"], ["y"], then_branch=branch, else_branch=branch)
+    inputs = (
+        InputData("unread", "float32", (1,)),
+        InputData("flag", "bool", ()),
+        InputData("read", "float32", (2,)),
+    )
+    graph = helper.make_graph([choice], "graph", [], [result])
+    content = helper.make_model(graph).SerializeToString()
+    (made,) = _made(RknnRecipe(_user_file(tmp_path, *inputs, content=content), "rk3588"))
+    assert (made["inputs"], made["input_size_list"]) == (["flag", "read"], [[], [2]])
+    assert len(made["calibration"]) == 2
+
+
+@pytest.mark.usefixtures("toolkit")
 def test_pictures_are_pixels_and_other_inputs_what_the_file_takes(tmp_path: Path) -> None:
     """Floats of four dimensions have means and deviations that make 0 to 1 of pixels; noise fits
     each type.
@@ -199,8 +219,8 @@ def test_files_that_are_not_quantised(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("toolkit")
 def test_inputs_that_no_array_holds(tmp_path: Path) -> None:
     """They are an error with a message before the toolkit reads the file."""
-    with pytest.raises(ConversionError, match=r"reading the inputs failed: .*bfloat16") as error:
-        _made(RknnRecipe(_user_file(tmp_path, InputData("x", "bfloat16", (1,))), "rk3588"))
+    with pytest.raises(ConversionError, match=r"reading the inputs failed: .*float8e5") as error:
+        _made(RknnRecipe(_user_file(tmp_path, InputData("x", "float8e5", (1,))), "rk3588"))
     assert error.value.words.startswith("reading the inputs failed")
 
 

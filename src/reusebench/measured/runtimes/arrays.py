@@ -102,7 +102,7 @@ def filled(tensor: InputData) -> Any:
     dtype = numpy_type(tensor.type)
     if tensor.file is not None:
         values = np.load(tensor.file, allow_pickle=False)
-        return values.astype(dtype, copy=False)
+        return values.astype(dtype, copy=False).reshape(tensor.shape)
     if tensor.value is None:
         return noise(tensor.shape, tensor.type)
     value: Any = tensor.value

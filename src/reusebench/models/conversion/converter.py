@@ -14,7 +14,7 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union
@@ -23,9 +23,17 @@ from reusebench.models.built_files import cached_path, ensure, fill, is_intact, 
 from reusebench.models.conversion.environments import ConverterEnvironment, PythonPackage, ShowStep
 from reusebench.models.conversion.file_copies import UnreadableError, copy_files
 from reusebench.models.errors import ConversionError
+from reusebench.models.inputs.candidates import shape_text
 from reusebench.models.recipe import NativeForm, NativeRecipe, OnnxFile, Recipe, RknnRecipe
 from reusebench.system import processes
-from reusebench.system.cache import OwnFolder, cannot_write, end_of, written_whole
+from reusebench.system.cache import (
+    OwnFolder,
+    ProcessError,
+    cannot_write,
+    end_of,
+    run_in_another_process,
+    written_whole,
+)
 
 __all__ = ["Converter", "NativeConverter"]
 
@@ -68,6 +76,8 @@ class Converter(ABC, Generic[_Recipe]):
     imports_onnx: ClassVar[bool] = True
     #: Advice for the user if they cannot.
     instead_of_onnx: ClassVar[str] = ""
+    #: Whether an input may be a scalar; otherwise it becomes a tensor of one element.
+    takes_scalars: ClassVar[bool] = True
     #: The file with `convert(job)`, which runs in the library's process.
     program: ClassVar[Path]
     #: A conversion that takes longer counts as hung. rknn-toolkit2 2.5.0 hangs while it fuses
@@ -141,19 +151,28 @@ class Converter(ABC, Generic[_Recipe]):
 
         The library reads only copies. Raises ConversionError with the library's last message.
         """
+        library = self.environment.library
+        without_elements = [tensor for tensor in recipe.source.inputs if 0 in tensor.shape]
+        if without_elements:
+            tensor = without_elements[0]
+            words = (
+                f"input {tensor.name} is {shape_text(tensor.shape)}, and {library} needs sizes of 1"
+                " or more"
+            )
+            raise ConversionError(library, recipe.file_name, words)
         with OwnFolder() as folder:
             try:
                 copied_recipe, copied_source = copy_files(recipe, source, folder)
+                if not self.takes_scalars:
+                    copied_recipe = _without_scalars(copied_recipe, copied_source)
             except UnreadableError as error:
-                raise ConversionError(
-                    self.environment.library, recipe.file_name, str(error)
-                ) from error
+                raise ConversionError(library, recipe.file_name, str(error)) from error
             job = self.job(copied_recipe, copied_source)
             job["output"] = str(path.absolute())
             job["weights"] = str(weights.absolute()) if weights else None
             failure = self._failure_of(job)
         if failure:
-            raise ConversionError(self.environment.library, recipe.file_name, failure)
+            raise ConversionError(library, recipe.file_name, failure)
 
     def folder(self) -> Path:
         """Return a folder for temporary files, removed at the end of the `with` block."""
@@ -242,6 +261,22 @@ class NativeConverter(Converter[NativeRecipe]):
     ) -> NativeRecipe:
         """Return the recipe for the source."""
         return NativeRecipe(source, cls.form())
+
+
+def _without_scalars(recipe: _Recipe, source: Path) -> _Recipe:
+    """Make the scalar inputs of a copy tensors of one element; return its recipe with these.
+
+    Raises UnreadableError if the file is no model.
+    """
+    origin = recipe.source
+    inputs = [tensor if tensor.shape else replace(tensor, shape=(1,)) for tensor in origin.inputs]
+    if not isinstance(origin, OnnxFile) or inputs == list(origin.inputs):
+        return recipe
+    try:
+        run_in_another_process("reusebench.models.conversion.scalars", str(source))
+    except ProcessError as error:
+        raise UnreadableError(f"reading {source.name} failed: {error.words}") from error
+    return replace(recipe, source=replace(origin, inputs=tuple(inputs)))
 
 
 def _last_error(log: str) -> str:

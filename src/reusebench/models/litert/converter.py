@@ -73,8 +73,11 @@ def _with_sizes(job: dict[str, Any], folder: Path) -> str:
     model = onnx.load(job["onnx"])
     shapes = {tensor["name"]: tensor["shape"] for tensor in job["inputs"]}
     for tensor in model.graph.input:
-        for dimension, size in zip(tensor.type.tensor_type.shape.dim, shapes.get(tensor.name, ())):
-            dimension.dim_value = size
+        if tensor.name in shapes:
+            shape = onnx.TensorShapeProto()
+            for size in shapes[tensor.name]:
+                shape.dim.add().dim_value = size
+            tensor.type.tensor_type.shape.CopyFrom(shape)
     # The shapes of inner tensors were inferred from free sizes.
     del model.graph.value_info[:]
     sized = str(folder / "sized.onnx")
@@ -155,6 +158,8 @@ def _orders(
             f" {len(expected)}"
         )
     for tensor, array in zip(inputs, arrays):
+        if not array.shape:
+            array = array.reshape(tensor["shape"])  # onnx2tf makes scalars tensors of one element
         if array.shape != tuple(tensor["shape"]):
             array = np.moveaxis(array, 1, -1)
         interpreter.set_tensor(tensor["index"], np.asarray(array, tensor["dtype"], order="C"))

@@ -54,7 +54,10 @@ def _with_sizes(job: dict[str, Any]) -> str:
     model = onnx.load(job["onnx"])
     shapes = {tensor["name"]: tensor["shape"] for tensor in job["inputs"]}
     for tensor in model.graph.input:
-        for dimension, size in zip(tensor.type.tensor_type.shape.dim, shapes.get(tensor.name, ())):
-            dimension.dim_value = size
+        if tensor.name in shapes:
+            shape = onnx.TensorShapeProto()
+            for size in shapes[tensor.name]:
+                shape.dim.add().dim_value = size
+            tensor.type.tensor_type.shape.CopyFrom(shape)
     onnx.save(model, _SIZED)
     return _SIZED

@@ -40,8 +40,7 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
     for tensor in job["inputs"]:
         shape = _input_shape(tensor)
         if shape is None:
-            refused = tensor["type"] if tensor["shape"] else "scalar"
-            words = f"pnnx takes no {refused} (input {tensor['name']})"
+            words = f"pnnx takes no {tensor['type']} (input {tensor['name']})"
             return {"step": "reading the inputs", "words": words}
         shapes.append(shape)
 
@@ -83,7 +82,7 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
 def _input_shape(tensor: dict[str, Any]) -> str | None:
     """Return shape and type of an input in the notation of pnnx; None if pnnx refuses it."""
     kind = _TYPE.fullmatch(tensor["type"])
-    if not kind or not tensor["shape"]:
+    if not kind:
         return None
     sizes = ",".join(map(str, tensor["shape"]))
     return f"[{sizes}]{_TYPES[kind[1]]}{kind[2]}"

@@ -66,6 +66,7 @@ class NcnnConverter(NativeConverter):
     environment = PNNX
     installer = staticmethod(install_pnnx)
     program = Path(__file__).resolve().with_name("converter.py")
+    takes_scalars = False
 
     @classmethod
     def form(cls) -> NativeForm:

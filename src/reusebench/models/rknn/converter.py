@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from rknn.api import RKNN  # type: ignore[import-not-found]
 
 #: Seed of the noise, the same for all models: only their weights should differ.
@@ -26,7 +28,7 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
     rknn = RKNN(verbose=False)
     step = "reading the inputs"
     try:
-        samples = [_Sample(tensor) for tensor in job["inputs"]]
+        samples = [_Sample(tensor) for tensor in _used_inputs(job)]
         for step, do in _steps(rknn, job, samples):
             if do() != 0:
                 return {"step": step, "words": ""}
@@ -35,6 +37,33 @@ def convert(job: dict[str, Any]) -> dict[str, str] | None:
     finally:
         rknn.release()
     return None
+
+
+def _used_inputs(job: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the inputs that the graph uses; the toolkit drops all others, and refuses their sizes.
+
+    They are all inputs if the file is no model: the toolkit says what is wrong.
+    """
+    inputs: list[dict[str, Any]] = job["inputs"]
+    try:
+        graph = onnx.load(job["onnx"], load_external_data=False).graph
+    except DecodeError:
+        return inputs
+    if not graph.node:
+        return inputs
+    used = _used_names(graph)
+    return [tensor for tensor in inputs if tensor["name"] in used]
+
+
+def _used_names(graph: Any) -> set[str]:
+    """Return the names that nodes read, also in branches, and those of outputs."""
+    names = {tensor.name for tensor in graph.output}
+    for node in graph.node:
+        names.update(node.input)
+        for attribute in node.attribute:
+            for branch in (attribute.g, *attribute.graphs):
+                names |= _used_names(branch)
+    return names
 
 
 def _last_words(text: str) -> str:

@@ -123,7 +123,9 @@ class ModelConversion:
         inputs = []
         for tensor, source in pairs:
             data = given[tensor.name]
-            inputs.append(InputData(tensor.name, tensor.type, data.shape, source.value, data.file))
+            # A scalar of the source may be a tensor of one element in the converted file.
+            shape = data.shape or tensor.shape
+            inputs.append(InputData(tensor.name, tensor.type, shape, source.value, data.file))
         return tuple(inputs)
 
     def refusal(self, recipe: ConvertedRecipe, error: ConversionError | DoesNotRun) -> str:

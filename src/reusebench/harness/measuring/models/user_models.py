@@ -193,7 +193,7 @@ class UserModels:
         for fed in self._running(file, reader, model, interface, conversion is not None, trials):
             if conversion is None:
                 return fed
-            source = OnnxFile(fed.path, fed.digest, fed.inputs, bool(_free_inputs(interface)))
+            source = OnnxFile(fed.path, fed.digest, fed.inputs, _fixes_sizes(interface, fed))
             recipe = conversion.recipe(source)
             try:
                 return self._trials.run(runtime, conversion.convert(fed, recipe)).model
@@ -325,6 +325,12 @@ def _free_inputs(interface: Interface) -> set[str]:
         if any(isinstance(size, str) for size in tensor.dimensions):
             names.add(tensor.name)
     return names
+
+
+def _fixes_sizes(interface: Interface, model: Model) -> bool:
+    """Whether an input has sizes that the file leaves free; with any rank, if the file has none."""
+    declared = {tensor.name: tensor.dimensions for tensor in interface.inputs}
+    return any(declared[tensor.name] != tensor.shape for tensor in model.inputs)
 
 
 def _shapes_text(inputs: Sequence[InputData]) -> str:

@@ -64,13 +64,18 @@ class Graph(NamedTuple):
 
     @property
     def outputs(self) -> List[str]:
-        """The blobs that no layer reads; if some are numbered, the others are dead ends."""
+        """The blobs that no layer reads; if some are numbered, the others are dead ends.
+
+        An input that no layer reads is no output.
+        """
         read: Set[str] = set()
         for layer in self.layers:
             read.update(layer.bottoms)
 
         unread = []
         for layer in self.layers:
+            if layer.type == "Input":
+                continue
             unread += [top for top in layer.tops if top not in read]
         numbered = [name for name in unread if _NUMBERED.fullmatch(name)]
         return _ordered(numbered or unread)
