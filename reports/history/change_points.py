@@ -1,36 +1,42 @@
-"""The change points of a series: the size of each change, its range of runs, and its confidence.
+"""The changes of a series: its change points, drift, wave and outliers, each with its confidence.
 
-The best split of a series into levels has the least sum of squares of the runs' means around their
-levels, plus a penalty for each change point (B. Jackson and others, An algorithm for optimal
-partitioning of data on an interval, 2005). The penalty is the square of the quantile that a t test
-of two levels needs, so every change point of the search is significant.
+series_fit.py finds them. Here are the noise that they are measured by, their sizes, and the range
+of runs in which a change may be.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from reusebench.reports.base.student import lower_tail, quantile
 from reusebench.reports.compare.changes import CONFIDENCE
-from reusebench.reports.compare.difference import NO_CHANGE, Difference, difference_of_means
-from reusebench.reports.compare.noise import Noise, RunValues, noise_of
+from reusebench.reports.compare.difference import NO_CHANGE, Difference
+from reusebench.reports.compare.noise import RunValues
+from reusebench.reports.history.series_fit import SeriesFit, fit_series, refitted
+from reusebench.reports.history.series_noise import Fitted, series_noise
 from reusebench.storage.metrics import Metric
 
-#: Least number of runs of a level: a single outlying run is no change.
-_LEAST_LENGTH = 2
 #: Least length of a series with change points.
-LEAST_RUNS = 2 * _LEAST_LENGTH
-#: Number of runs before and after a run that bound its values.
-_NEIGHBOURS = 2
+LEAST_RUNS = 4
 #: Bound at 95 % for twice the log-likelihood that other places of a change point may lack: B. E.
 #: Hansen, Sample splitting and threshold estimation, Econometrica 68 (2000), table I.
 _LIKELIHOOD_BOUND = 7.35
 #: Least noise as a share of the range of the means; below it rounding errors would count.
 _LEAST_NOISE = 1e-6
+#: Limit of fits: each is measured by the noise that the one before left.
+_MOST_FITS = 4
+#: Change of the noise that needs no other fit.
+_SAME_NOISE = 0.15
+#: Largest distance of a run on two axes, as a share of the series, that makes no difference.
+_SAME_AXIS = 0.01
+#: Number of runs that are no level if they are higher, or lower, than both levels around.
+_LONGEST_EXCURSION = 2
+#: Number of places of a period at which a wave's height is looked up.
+_PLACES = 200
 
 
 @dataclass(frozen=True)
@@ -46,136 +52,284 @@ class ChangePoint:
     #: Range at 95 % of the first run of the new level.
     earliest: int
     latest: int
-    #: Difference of the two levels, with an interval at CONFIDENCE for this change only.
+    #: Difference of the two levels at this run, without the wave, with an interval at CONFIDENCE
+    #: for this change only.
     difference: Difference
     #: Upper bound of the share of tables, of as many series without a change, that show a change as
     #: clear as this one.
     p_value: float
 
 
-def change_points(metric: Metric, runs: Sequence[RunValues], series: int = 1) -> list[ChangePoint]:
-    """Return the significant change points of a series of runs, the oldest first.
+@dataclass(frozen=True)
+class Drift:
+    """A steady rise or fall beside the changes of level."""
 
-    Their confidence is that of a table with `series` series.
-    """
-    if len(runs) < LEAST_RUNS:
-        return []
-    noise = noise_of(metric, (runs,), runs)
-    calm = calmed(runs)
-    means = _in_standard_deviations([statistics.fmean(run) for run in calm], noise, runs)
-    if not noise.freedom or not means.any():
-        return []
-
-    tests = series * (len(runs) - 1)
-    bounds = _search(means, -quantile(noise.freedom, (1 - CONFIDENCE) / tests / 2))
-    points = []
-    for start, run, end in zip(bounds, bounds[1:], bounds[2:]):
-        point = _change_point(metric, runs, calm, means, start, run, end, tests)
-        if point.p_value <= 1 - CONFIDENCE and point.difference.verdict != NO_CHANGE:
-            points.append(point)
-    return points
+    #: Rise from the first run to the last, and half the width of its interval at CONFIDENCE.
+    rise: float
+    error: float
+    #: From the first run to the last. The seconds are None if it is steady by the number of runs.
+    seconds: float | None
+    runs: int
 
 
-def calmed(runs: Sequence[RunValues]) -> list[RunValues]:
-    """Return the runs with each value clamped to the range of the neighbouring runs.
+@dataclass(frozen=True)
+class Wave:
+    """A rise and fall that returns."""
 
-    Outliers in a single run vanish; a level that two consecutive runs have stays.
-    """
-    calm: list[RunValues] = []
-    for position, run in enumerate(runs):
-        before = runs[max(0, position - _NEIGHBOURS) : position]
-        after = runs[position + 1 : position + 1 + _NEIGHBOURS]
-        around = [value for neighbour in (*before, *after) for value in neighbour]
-        lowest = min(around)
-        highest = max(around)
-        calm.append([min(max(value, lowest), highest) for value in run])
-    return calm
-
-
-def _in_standard_deviations(
-    means: Sequence[float], noise: Noise, runs: Sequence[RunValues]
-) -> np.ndarray:
-    """Return the distances of the means from the first one, in standard deviations of a run."""
-    distances = np.array(means) - means[0]
-    # Runs may differ in the number of repeats: their mean variance counts.
-    deviation = float(statistics.fmean(noise.error([run]) ** 2 for run in runs) ** 0.5)
-    return distances / (max(deviation, _LEAST_NOISE * np.ptp(distances)) or 1.0)
+    #: Half the distance of the lowest and the highest value, and half the width of its interval at
+    #: CONFIDENCE.
+    amplitude: float
+    error: float
+    #: Length of a period. The seconds are None if it is steady by the number of runs.
+    seconds: float | None
+    runs: float
+    #: Number of periods in the series.
+    periods: float
 
 
-def _search(means: np.ndarray, quantile: float) -> list[int]:
-    """Return the bounds of the levels: the first run of each, and the number of runs."""
-    bounds = best_split(means, _LEAST_LENGTH, quantile**2)
-    # The best split as a whole may have a point that its neighbouring levels do not support.
-    while len(bounds) > 2:
-        clearness = []
-        for start, run, end in zip(bounds, bounds[1:], bounds[2:]):
-            clearness.append(_clearness(means, start, run, end))
-        least = min(clearness)
-        if least >= quantile:
-            break
-        del bounds[clearness.index(least) + 1]
-    return bounds
+@dataclass(frozen=True)
+class SeriesChanges:
+    """What the runs of a series have beside noise."""
+
+    #: Oldest first.
+    points: tuple[ChangePoint, ...] = ()
+    drift: Drift | None = None
+    wave: Wave | None = None
+    #: Key: a run that is far from its level, without being one; value: its distance.
+    outliers: dict[int, float] = field(default_factory=dict)
+    #: By run: the level with the drift, and what the wave adds.
+    levels: tuple[float, ...] = ()
+    waves: tuple[float, ...] = ()
 
 
-def best_split(values: np.ndarray, least_length: int, penalty: float) -> list[int]:
-    """Return the bounds of the levels in the split with the least cost.
-
-    No level is shorter than `least_length`.
-
-    >>> best_split(np.array([1.0, 1.0, 1.0, 5.0, 5.0]), least_length=2, penalty=3.0)
-    [0, 3, 5]
-    """
-    #: Index: number of values from the first; value: the cost of their best split.
-    costs = np.full(len(values) + 1, np.inf)
-    costs[0] = -penalty
-    #: Index: the same; value: the beginning of the last level in that split.
-    begins = [0] * (len(values) + 1)
-    for end in range(least_length, len(values) + 1):
-        # Last levels by length - 1. Distances are from the last value, so that equal values cost
-        # exactly zero.
-        distances = values[end - 1 :: -1] - values[end - 1]
-        squares = np.cumsum(distances**2) - np.cumsum(distances) ** 2 / np.arange(1, end + 1)
-        totals = costs[end - 1 :: -1] + squares + penalty
-        totals[: least_length - 1] = np.inf
-        begins[end] = end - 1 - int(totals.argmin())
-        costs[end] = totals.min()
-    bounds = [len(values)]
-    while bounds[0]:
-        bounds.insert(0, begins[bounds[0]])
-    return bounds
-
-
-def _clearness(means: np.ndarray, start: int, run: int, end: int) -> float:
-    """Return the distance of two levels in standard errors."""
-    distance = abs(means[run:end].mean() - means[start:run].mean())
-    return float(distance / (1 / (run - start) + 1 / (end - run)) ** 0.5)
-
-
-def _change_point(
+def series_changes(
     metric: Metric,
     runs: Sequence[RunValues],
-    calm: Sequence[RunValues],
-    means: np.ndarray,
-    start: int,
-    run: int,
-    end: int,
-    tests: int,
-) -> ChangePoint:
-    sides = (calm[start:run], calm[run:end])
-    difference = difference_of_means(metric, *sides, runs, CONFIDENCE)
-    error = difference.noise.error(*sides)
-    freedom = difference.noise.freedom
-    p_value = 2 * lower_tail(freedom, -abs(difference.change) / error) if error else 0.0
-    earliest, latest = _range(means, start, run, end)
-    return ChangePoint(run, start, end, earliest, latest, difference, min(1.0, tests * p_value))
+    times: Sequence[float] | None = None,
+    series: int = 1,
+) -> SeriesChanges:
+    """Return the significant changes of a series of runs, the oldest first.
+
+    Their confidence is that of a table with `series` series. `times` are in seconds and in order;
+    without them the runs are at equal distances.
+    """
+    if not runs:
+        return SeriesChanges()
+    means = np.array([statistics.fmean(run) for run in runs])
+    tests = series * (len(runs) - 1)
+    judged = [_Judged(metric, runs, means, axis, tests) for axis in _axes(times, len(runs))]
+    return min(judged, key=lambda one: one.cost).changes()
 
 
-def _range(means: np.ndarray, start: int, run: int, end: int) -> tuple[int, int]:
-    """Return the first and the last place at which a split would be hardly less likely."""
-    best_gain = _clearness(means, start, run, end) ** 2
-    likely = []
-    for position in range(start + 1, end):
-        gain = _clearness(means, start, position, end) ** 2
-        if best_gain - gain <= _LIKELIHOOD_BOUND:
-            likely.append(position)
-    return min(likely), max(likely)
+def _axes(times: Sequence[float] | None, count: int) -> Iterator[tuple[np.ndarray, float | None]]:
+    """Yield the positions of the runs from 0 to 1 by time, and by number if that is different.
+
+    Each with the number of seconds from the first to the last.
+    """
+    numbers = np.linspace(0.0, 1.0, count)
+    if times is None or times[-1] <= times[0]:
+        yield numbers, None
+        return
+    seconds = times[-1] - times[0]
+    by_time = (np.array(times) - times[0]) / seconds
+    yield by_time, seconds
+    if np.abs(by_time - numbers).max() > _SAME_AXIS:
+        yield numbers, None
+
+
+class _Judged:
+    """A series on one axis."""
+
+    def __init__(
+        self,
+        metric: Metric,
+        runs: Sequence[RunValues],
+        means: np.ndarray,
+        axis: tuple[np.ndarray, float | None],
+        tests: int,
+    ) -> None:
+        self._metric = metric
+        self._runs = runs
+        self._means = means
+        self._times, self._seconds = axis
+        self._tests = tests
+        self._noise = series_noise(metric, runs, means)
+        #: Whether a run is taken for an outlier whatever the fit says.
+        self._is_excluded = np.zeros(len(runs), dtype=bool)
+        self._fit: SeriesFit | None = None
+        #: In the metric's unit: the first run, and the standard deviation of a run.
+        self._first = float(means[0])
+        self._deviation = self._deviation_of_runs()
+        if len(runs) >= LEAST_RUNS and self._noise.freedom and np.ptp(means):
+            self._search()
+
+    @property
+    def cost(self) -> float:
+        """What tells the better axis: the squares that are left, and the price of the parts."""
+        if self._fit is None:
+            return 0.0
+        return self._fit.cost * self._deviation**2
+
+    def changes(self) -> SeriesChanges:
+        """Return what was found, in the metric's unit."""
+        fit = self._fit
+        if fit is None:
+            level = float(self._means.mean())
+            count = len(self._runs)
+            return SeriesChanges(levels=(level,) * count, waves=(0.0,) * count)
+        far = np.flatnonzero(~fit.is_inlier)
+        rest = fit.residuals * self._deviation
+        levels = self._first + (fit.levels + fit.drift) * self._deviation
+        return SeriesChanges(
+            points=tuple(self._points(fit)),
+            drift=self._drift(fit),
+            wave=self._wave(fit),
+            outliers={int(run): float(rest[run]) for run in far},
+            levels=tuple(map(float, levels)),
+            waves=tuple(map(float, fit.wave * self._deviation)),
+        )
+
+    def _search(self) -> None:
+        """Find the fit, with the noise that it leaves, and drop what is not significant."""
+        self._fit_with_noise()
+        while True:
+            excursions = self._short_excursions()
+            if not excursions.any():
+                break
+            self._is_excluded |= excursions
+            self._fit_with_noise()
+        while True:
+            fit = self._best_fit()
+            doubtful = [point for point in self._points(fit) if not _is_significant(point)]
+            if not doubtful:
+                break
+            least = max(doubtful, key=lambda point: point.p_value)
+            bounds = [bound for bound in fit.bounds if bound != least.run]
+            self._fit = refitted(fit, bounds, self._quantile() ** 2, self._is_excluded)
+
+    def _fit_with_noise(self) -> None:
+        for _ in range(_MOST_FITS):
+            before = self._deviation
+            values = (self._means - self._first) / before
+            fit = fit_series(self._times, values, self._quantile() ** 2, self._is_excluded)
+            trend = (fit.drift + fit.wave) * before
+            rest = fit.residuals * before
+            fitted = Fitted(
+                self._means - trend, rest, fit.is_inlier, fit.bounds[1:-1], fit.trend_count
+            )
+            self._noise = series_noise(self._metric, self._runs, self._means, fitted)
+            self._deviation = self._deviation_of_runs()
+            self._fit = fit.scaled(before / self._deviation)
+            if abs(self._deviation / before - 1) <= _SAME_NOISE:
+                break
+
+    def _short_excursions(self) -> np.ndarray:
+        """Return whether each run is one of two that are higher, or lower, than both levels around.
+
+        The search takes them for a level if the levels around are different.
+        """
+        fit = self._best_fit()
+        is_excursion = np.zeros(len(self._runs), dtype=bool)
+        levels = fit.factors[: fit.level_count]
+        for number in range(1, fit.level_count - 1):
+            start, end = fit.bounds[number : number + 2]
+            around = (levels[number - 1], levels[number + 1])
+            is_between = min(around) <= levels[number] <= max(around)
+            if fit.is_inlier[start:end].sum() <= _LONGEST_EXCURSION and not is_between:
+                is_excursion[start:end] = True
+        return is_excursion
+
+    def _best_fit(self) -> SeriesFit:
+        assert self._fit is not None
+        return self._fit
+
+    def _quantile(self) -> float:
+        """Return the least size of a significant change in standard errors."""
+        return -quantile(self._noise.freedom, (1 - CONFIDENCE) / self._tests / 2)
+
+    def _errors(self) -> float:
+        """Return half the width of an interval at CONFIDENCE in standard errors."""
+        return -quantile(self._noise.freedom, (1 - CONFIDENCE) / 2)
+
+    def _deviation_of_runs(self) -> float:
+        """Return the standard deviation of a run: runs may differ in the number of repeats."""
+        variance = statistics.fmean(self._noise.error([run]) ** 2 for run in self._runs)
+        return max(variance**0.5, _LEAST_NOISE * float(np.ptp(self._means))) or 1.0
+
+    def _points(self, fit: SeriesFit) -> Iterator[ChangePoint]:
+        covariance = fit.covariance()
+        steady = self._first + fit.drift * self._deviation
+        for number, run in enumerate(fit.bounds[1:-1]):
+            start = fit.bounds[number]
+            end = fit.bounds[number + 2]
+            change = fit.factors[number + 1] - fit.factors[number]
+            pair = covariance[number : number + 2, number : number + 2]
+            error = float(pair[0, 0] + pair[1, 1] - 2 * pair[0, 1]) ** 0.5
+            p_value = 2 * lower_tail(self._noise.freedom, -abs(float(change)) / error)
+            earliest, latest = _range(fit, start, run, end)
+            before = [value for one in self._runs[start:run] for value in one]
+            after = [value for one in self._runs[run:end] for value in one]
+            yield ChangePoint(
+                run=run,
+                start=start,
+                end=end,
+                earliest=earliest,
+                latest=latest,
+                difference=Difference(
+                    base_median=statistics.median(before),
+                    head_median=statistics.median(after),
+                    base_count=len(before),
+                    head_count=len(after),
+                    base_mean=float(steady[run] + fit.factors[number] * self._deviation),
+                    change=float(change) * self._deviation,
+                    error=max(self._errors() * error * self._deviation, self._metric.resolution),
+                    noise=self._noise,
+                ),
+                p_value=min(1.0, self._tests * p_value),
+            )
+
+    def _drift(self, fit: SeriesFit) -> Drift | None:
+        if not fit.shape.has_drift:
+            return None
+        place = fit.level_count
+        error = float(fit.covariance()[place, place]) ** 0.5
+        return Drift(
+            rise=float(fit.factors[place]) * self._deviation,
+            error=self._errors() * error * self._deviation,
+            seconds=self._seconds,
+            runs=len(self._runs) - 1,
+        )
+
+    def _wave(self, fit: SeriesFit) -> Wave | None:
+        frequency = fit.shape.frequency
+        if not fit.shape.tones:
+            return None
+        heights = fit.wave_at(np.linspace(0, 1 / frequency, _PLACES))
+        error = (2 / int(fit.is_inlier.sum())) ** 0.5
+        return Wave(
+            amplitude=float(np.ptp(heights)) / 2 * self._deviation,
+            error=self._errors() * error * self._deviation,
+            seconds=None if self._seconds is None else self._seconds / frequency,
+            runs=(len(self._runs) - 1) / frequency,
+            periods=frequency,
+        )
+
+
+def _is_significant(point: ChangePoint) -> bool:
+    return point.p_value <= 1 - CONFIDENCE and point.difference.verdict != NO_CHANGE
+
+
+def _range(fit: SeriesFit, start: int, run: int, end: int) -> tuple[int, int]:
+    """Return the first and the last run at which the change would be hardly less likely.
+
+    An outlier says nothing: beside a change it may belong to either level.
+    """
+    inliers = np.flatnonzero(fit.is_inlier[start:end]) + start
+    values = (fit.values - fit.drift - fit.wave)[inliers]
+    split = int(np.searchsorted(inliers, run))
+    counts = np.arange(1, len(values))
+    means = np.cumsum(values)[:-1] / counts
+    means_after = np.cumsum(values[::-1])[::-1][1:] / counts[::-1]
+    gains = (means_after - means) ** 2 / (1 / counts + 1 / counts[::-1])
+    likely = np.flatnonzero(gains[split - 1] - gains <= _LIKELIHOOD_BOUND)
+    return int(inliers[likely[0]]) + 1, int(inliers[likely[-1] + 1])

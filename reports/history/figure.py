@@ -28,6 +28,7 @@ _LEVEL = "#009e73"
 _CHANGE = "#d55e00"
 _FAILED = "#cc3311"
 _EVENT = "#808080"
+_OUTLIER = "#aa3377"
 _BAND_ALPHA = 0.25
 _PANEL_PX = 185
 _PANEL_WIDTH_PX = 330
@@ -76,9 +77,12 @@ def _legend(histories: Sequence[History], texts: Texts) -> list[Artist]:
     entries: dict[str, Artist] = {"line": line("", _LINE, linewidth=1.3, marker=".")}
     if any(len(set(point.values)) > 1 for point in points):
         entries["band"] = patch("", _LINE, alpha=_BAND_ALPHA)
-    if any(history.changes for history in histories):
+    if any(history.changes or history.has_trend for history in histories):
         entries["level"] = line("", _LEVEL, linewidth=1)
+    if any(history.changes for history in histories):
         entries["change"] = line("", _CHANGE, linewidth=1.4)
+    if any(history.outliers for history in histories):
+        entries["outlier"] = line("", _OUTLIER, marker="D", markerfacecolor="none", **marks)
     if any(history.series.events for history in histories):
         entries["event"] = line("", _EVENT, linewidth=1.2, linestyle=":")
     if any(not point.values for point in points):
@@ -93,10 +97,13 @@ def _legend(histories: Sequence[History], texts: Texts) -> list[Artist]:
 def _panel(axes: Axes, history: History) -> None:
     series = history.series
     _draw_values(axes, series)
-    if history.changes:
-        for level in history.levels:
-            value = in_metric_unit(level.value, series.metric)
-            axes.hlines(value, level.first, level.last, color=_LEVEL, linewidth=1)
+    if history.changes or history.has_trend:
+        _draw_levels(axes, history)
+    outliers = list(history.outliers)
+    medians = [in_metric_unit(series.points[place].median, series.metric) for place in outliers]
+    axes.plot(
+        outliers, medians, "D", markersize=5, markerfacecolor="none", markeredgecolor=_OUTLIER
+    )
 
     low, high = axes.get_ylim()
     headroom = _HEADROOM if history.changes else 0.0
@@ -134,6 +141,18 @@ def _draw_values(axes: Axes, series: MetricSeries) -> None:
         in_metric_unit(series.points[position].median, series.metric) for position in disturbed
     ]
     axes.plot(disturbed, medians, "o", markersize=5, markerfacecolor="none", markeredgecolor=_EVENT)
+
+
+def _draw_levels(axes: Axes, history: History) -> None:
+    """Draw each level with its drift and wave."""
+    levels = history.levels
+    waves = history.waves
+    firsts = [change.position for change in history.changes]
+    ends = [*firsts, max(levels) + 1]
+    for start, end in zip([min(levels), *firsts], ends):
+        values = [levels[position] + waves[position] for position in range(start, end)]
+        shown = [in_metric_unit(value, history.series.metric) for value in values]
+        axes.plot(range(start, end), shown, color=_LEVEL, linewidth=1)
 
 
 def _drawn_points(series: MetricSeries) -> Iterator[_DrawnPoint]:

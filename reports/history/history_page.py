@@ -15,7 +15,12 @@ from reusebench.reports.compare.names import common_words, short_names
 from reusebench.reports.history.change_points import LEAST_RUNS
 from reusebench.reports.history.figure import history_figure
 from reusebench.reports.history.series import History, MetricSeries, changes_of
-from reusebench.reports.history.table import changes_table, event_in_words, run_in_words
+from reusebench.reports.history.table import changes_table, trends_table
+from reusebench.reports.history.words import (
+    event_in_words,
+    outliers_in_words,
+    run_in_words,
+)
 from reusebench.storage.run_file import BadFile
 from reusebench.storage.runs import Configuration
 
@@ -48,7 +53,7 @@ class _Block:
 
     @property
     def is_changed(self) -> bool:
-        return any(history.changes for history in self.histories)
+        return any(history.changes or history.has_trend for history in self.histories)
 
     @property
     def setup(self) -> _Setup:
@@ -68,7 +73,7 @@ class HistoryPage:
             key = (series.board, series.chip, series.configuration)
             members.setdefault(key, []).append(history)
         blocks = [_Block(f"h{number}", members) for number, members in enumerate(members.values())]
-        # Configurations with change points come first, then those with most runs.
+        # Configurations with changes, a drift or a wave come first, then those with most runs.
         self._blocks = sorted(
             blocks, key=lambda block: (not block.is_changed, -len(block.series.points))
         )
@@ -130,6 +135,7 @@ class HistoryPage:
             "lead": self._lead(texts),
             "opening": self._opening(texts),
             "changes": changes_table(changes_of(histories), full_name, texts),
+            "trends": trends_table(histories, full_name, texts),
             "meanings": [(texts(f"metric_{name}"), texts(f"meaning_{name}")) for name in metrics],
             "left_out": left_out,
             "groups": [self._group(setup, names[setup], texts) for setup in shown_setups],
@@ -158,6 +164,9 @@ class HistoryPage:
             quiet = len(self._histories) - len(changed)
             opening = [texts("history_changes", changes=count, series=len(changed), quiet=quiet)]
         short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in self._histories)
+        trends = sum(history.has_trend for history in self._histories)
+        if trends:
+            opening.append(texts("history_trends", count=trends))
         if short:
             opening.append(texts("history_too_short", count=short, least=LEAST_RUNS))
         return opening
@@ -209,7 +218,7 @@ def _full_name(groups: Mapping[_Setup, _Names], texts: Texts, series: MetricSeri
 
 
 def _remarks(block: _Block, texts: Texts) -> list[str]:
-    """Return the number of failed runs, and the newest changes of conditions, for all metrics."""
+    """Return the number of failed runs, the outliers, and the newest changes of conditions."""
     points = block.series.points
     remarks = []
     failed = sum(not point.values for point in points)
@@ -217,6 +226,10 @@ def _remarks(block: _Block, texts: Texts) -> list[str]:
         remarks.append(texts("history_failed_runs", count=failed, runs=len(points)))
     events = set()
     for history in block.histories:
+        outliers = outliers_in_words(history, texts)
+        if outliers:
+            figure = texts(f"metric_{history.series.metric.name}")
+            remarks.append(f"{figure}{texts('colon')}{outliers}")
         for event in history.series.events:
             run = history.series.points[event.position].run
             events.add(f"{run.moment}, {run_in_words(run)}: {event_in_words(event)}")

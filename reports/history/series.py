@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from reusebench.reports.history.change_points import LEAST_RUNS, ChangePoint, calmed, change_points
+from reusebench.reports.history.change_points import (
+    LEAST_RUNS,
+    ChangePoint,
+    SeriesChanges,
+    series_changes,
+)
 from reusebench.storage.metrics import Metric
 from reusebench.storage.result import BUSY_PERCENT
 from reusebench.storage.runs import CONDITIONS, Configuration, Run, copies_in
@@ -95,17 +101,6 @@ class MetricSeries:
 
 
 @dataclass(frozen=True)
-class Level:
-    """A part of a series between two change points."""
-
-    #: Positions of the first and the last run in the series.
-    first: int
-    last: int
-    #: Mean of the runs, in the metric's unit.
-    value: float
-
-
-@dataclass(frozen=True)
 class LevelChange:
     """One change point of a series, with its positions in the series."""
 
@@ -127,27 +122,46 @@ class LevelChange:
 
 @dataclass(frozen=True)
 class History:
-    """One series with its changes of level."""
+    """One series with its changes of level, and what else it has beside noise."""
 
     series: MetricSeries
     #: Oldest first.
     changes: tuple[LevelChange, ...]
+    #: The same, and drift, wave and outliers; its runs are those of `series.undisturbed`.
+    course: SeriesChanges
 
     @property
-    def levels(self) -> list[Level]:
-        """The levels between the change points; none if there is a single run."""
-        points = self.series.points
+    def has_trend(self) -> bool:
+        """Whether there is a drift or a wave."""
+        return self.course.drift is not None or self.course.wave is not None
+
+    @property
+    def outliers(self) -> dict[int, float]:
+        """The distance of each outlier from its level, by position in the series."""
+        positions = self.series.undisturbed
+        return {positions[run]: distance for run, distance in self.course.outliers.items()}
+
+    @property
+    def levels(self) -> dict[int, float]:
+        """The level of each run, with the drift, by position; empty if there is a single run.
+
+        A run that is not used has the level of the run before.
+        """
+        return self._continued(self.course.levels)
+
+    @property
+    def waves(self) -> dict[int, float]:
+        """What the wave adds to the level of each run, by position."""
+        return self._continued(self.course.waves)
+
+    def _continued(self, values: Sequence[float]) -> dict[int, float]:
         positions = self.series.undisturbed
         if len(positions) < 2:
-            return []
-        calm = calmed([points[position].values for position in positions])
-        bounds = [0, *(change.point.run for change in self.changes), len(calm)]
-        levels = []
-        for start, end in zip(bounds, bounds[1:]):
-            if start < end:
-                values = [value for run in calm[start:end] for value in run]
-                levels.append(Level(positions[start], positions[end - 1], statistics.fmean(values)))
-        return levels
+            return {}
+        by_position = {}
+        for start, end, value in zip(positions, [*positions[1:], positions[-1] + 1], values):
+            by_position.update(dict.fromkeys(range(start, end), value))
+        return by_position
 
 
 def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[MetricSeries]:
@@ -176,13 +190,32 @@ def histories_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[History
     """Return the history of each series; the confidence holds for all series together."""
     all_series = series_of(runs, metrics)
     count = sum(len(series.undisturbed) >= LEAST_RUNS for series in all_series)
-    return [History(series, tuple(_level_changes(series, count))) for series in all_series]
+    return [_history(series, count) for series in all_series]
 
 
-def _level_changes(series: MetricSeries, series_count: int) -> Iterator[LevelChange]:
+def _history(series: MetricSeries, series_count: int) -> History:
+    points = [series.points[position] for position in series.undisturbed]
+    values = [point.values for point in points]
+    course = series_changes(series.metric, values, _seconds(points), series_count)
+    return History(series, tuple(_level_changes(series, course)), course)
+
+
+def _seconds(points: Sequence[Point]) -> list[float] | None:
+    """Return the times of the runs; None if a clock was wrong."""
+    if not all(point.run.is_dated for point in points):
+        return None
+    seconds: list[float] = []
+    for point in points:
+        moment = datetime.datetime.fromisoformat(point.run.recorded_at)
+        second = moment.replace(tzinfo=datetime.timezone.utc).timestamp()
+        # The number of a run counts if two clocks differ by a little.
+        seconds.append(max(second, seconds[-1]) if seconds else second)
+    return seconds
+
+
+def _level_changes(series: MetricSeries, course: SeriesChanges) -> Iterator[LevelChange]:
     positions = series.undisturbed
-    values = [series.points[position].values for position in positions]
-    for point in change_points(series.metric, values, series_count):
+    for point in course.points:
         before = positions[point.earliest - 1]
         after = positions[point.latest]
         yield LevelChange(

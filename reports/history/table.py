@@ -1,4 +1,4 @@
-"""Change points: their words, their table for the page, and both tables of a history as records."""
+"""The tables of a history: of the page, and as records."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from reusebench.reports.base.formatting import EMPTY, metric_amount, metric_number
+from reusebench.reports.base.formatting import EMPTY
 from reusebench.reports.base.statistics import rounded
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.compare.exports import CONDITION_COLUMNS, number
-from reusebench.reports.history.series import Event, History, LevelChange, MetricSeries
+from reusebench.reports.history.series import History, LevelChange, MetricSeries
+from reusebench.reports.history.words import (
+    DAY_S,
+    change_in_words,
+    course_in_words,
+    event_in_words,
+    run_in_words,
+)
 from reusebench.storage.runs import Run
 
-#: Highest confidence that is shown: the noise itself is only an estimate.
-_MOST_SURE = 0.9999
 _IDENTITY = ("board", "chip", "runtime", "target", "name", "detail", "models", "metric", "unit")
 _RUN = ("run_number", "run_name", "recorded_at", "commit", "dirty")
 #: The columns of the plain files; new ones come at the end.
@@ -47,33 +52,22 @@ HISTORY_COLUMNS = (
     "models_digest",
     "plan_digest",
     "npu_memory_limit_bytes",
+    "wave",
+    "outlier",
 )
-
-
-def run_in_words(run: Run) -> str:
-    """Return the number of the run and its commit, if it has one."""
-    number = f"{run.number:04}" if run.number is not None else str(run)
-    return f"{number} {run.short_commit}".rstrip()
-
-
-def event_in_words(event: Event) -> str:
-    """Return the condition with its old and new value."""
-    return f"{event.condition} {event.old} \N{RIGHTWARDS ARROW} {event.new}"
-
-
-def change_in_words(change: LevelChange) -> tuple[str, str, str]:
-    """Return the change with its interval, its percentage of the old level, and the confidence."""
-    difference = change.point.difference
-    metric = change.series.metric
-    size = metric_amount(difference.change, metric, sign=True)
-    if difference.error:
-        amount = metric_number(difference.change, metric, sign=True)
-        size = f"{amount} ±{metric_amount(difference.error, metric)}"
-    share = EMPTY if difference.percent is None else f"{difference.percent:+.1f}"
-    confidence = f"{100 * change.confidence:.2f}"
-    if change.confidence > _MOST_SURE:
-        confidence = f">{100 * _MOST_SURE:g}"
-    return size, share, confidence
+TREND_COLUMNS = (
+    *_IDENTITY,
+    "kind",
+    "rise",
+    "rise_error",
+    "rise_per_day",
+    "rise_per_run",
+    "amplitude",
+    "amplitude_error",
+    "period_days",
+    "period_runs",
+    "periods",
+)
 
 
 def changes_table(
@@ -110,6 +104,21 @@ def changes_table(
     return Table(heads, lines, words=(0, 1, 4, 5, 7))
 
 
+def trends_table(
+    histories: Sequence[History], name: Callable[[MetricSeries], str], texts: Texts
+) -> Table | None:
+    """Return a row for each drift and each wave; None if there are none."""
+    lines = []
+    for history in histories:
+        figure = texts(f"metric_{history.series.metric.name}")
+        for words in course_in_words(history, texts):
+            lines.append(("ok", [name(history.series), figure, words]))
+    if not lines:
+        return None
+    heads = ("column_change_configuration", "column_change_metric", "column_trend")
+    return Table(heads_of(heads, texts), lines, words=(0, 1, 2))
+
+
 def change_point_records(changes: Iterable[LevelChange]) -> list[dict[str, Any]]:
     """Return the rows of the table of change points in CHANGE_POINT_COLUMNS."""
     records = []
@@ -136,9 +145,9 @@ def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
     """Return a row in HISTORY_COLUMNS for each run of each series."""
     records = []
     for history in histories:
-        levels: dict[int, float] = {}
-        for level in history.levels:
-            levels.update(dict.fromkeys(range(level.first, level.last + 1), level.value))
+        levels = history.levels
+        waves = history.waves
+        outliers = history.outliers
         changes = {change.position for change in history.changes}
         for position, point in enumerate(history.series.points):
             conditions = {
@@ -152,6 +161,8 @@ def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
                 "disturbed": point.is_disturbed,
                 "level": rounded(levels.get(position), 3),
                 "is_change": position in changes,
+                "wave": rounded(waves.get(position), 3),
+                "outlier": rounded(outliers.get(position), 3),
                 **_identity(history.series),
             }
             if point.values:
@@ -159,6 +170,36 @@ def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
                 record["highest"] = number(max(point.values))
                 record["median"] = number(statistics.median(point.values))
             records.append(record)
+    return records
+
+
+def trend_records(histories: Iterable[History]) -> list[dict[str, Any]]:
+    """Return a row in TREND_COLUMNS for each drift and each wave."""
+    records = []
+    for history in histories:
+        drift = history.course.drift
+        wave = history.course.wave
+        if drift:
+            record = {
+                "kind": "drift",
+                "rise": rounded(drift.rise, 3),
+                "rise_error": rounded(drift.error, 3),
+                "rise_per_run": rounded(drift.rise / drift.runs, 3),
+            }
+            if drift.seconds:
+                record["rise_per_day"] = rounded(drift.rise / drift.seconds * DAY_S, 3)
+            records.append({**_identity(history.series), **record})
+        if wave:
+            record = {
+                "kind": "wave",
+                "amplitude": rounded(wave.amplitude, 3),
+                "amplitude_error": rounded(wave.error, 3),
+                "period_runs": rounded(wave.runs, 3),
+                "periods": rounded(wave.periods, 3),
+            }
+            if wave.seconds:
+                record["period_days"] = rounded(wave.seconds / DAY_S, 3)
+            records.append({**_identity(history.series), **record})
     return records
 
 

@@ -74,7 +74,7 @@ def test_tables_have_every_run_and_every_change(
     assert reusebench("history", "--storage", storage, "--output", tmp_path, *chosen).exit_code == 0
     assert {path.name for path in (tmp_path / "tables").iterdir()} == {
         f"{table}.{name}"
-        for table in ("change_points", "history")
+        for table in ("change_points", "history", "trends")
         for name in ("csv", "json", "md")
     }
     changes = rows_of(tmp_path, "change_points")

@@ -12,6 +12,7 @@ import click
 from reusebench.commands.known_runs import KnownRuns
 from reusebench.commands.options import language, metrics, output, storages
 from reusebench.reports.base.table import TABLE_FORMATS, write_records
+from reusebench.reports.base.texts import Texts, texts_of
 from reusebench.reports.errors import ReportError
 from reusebench.reports.history.change_points import LEAST_RUNS
 from reusebench.reports.history.history_page import HistoryPage
@@ -19,10 +20,16 @@ from reusebench.reports.history.series import HISTORY_METRICS, History, changes_
 from reusebench.reports.history.table import (
     CHANGE_POINT_COLUMNS,
     HISTORY_COLUMNS,
-    change_in_words,
+    TREND_COLUMNS,
     change_point_records,
-    event_in_words,
     history_records,
+    trend_records,
+)
+from reusebench.reports.history.words import (
+    change_in_words,
+    course_in_words,
+    event_in_words,
+    outliers_in_words,
     run_in_words,
 )
 from reusebench.reports.page.index import REPORT_PAGE
@@ -54,7 +61,7 @@ _PAGE = "html"
     type=click.Choice((_PAGE, *TABLE_FORMATS)),
     multiple=True,
     help=(
-        "Form of the output: a page, or tables of change points and of runs; repeatable. Default:"
+        "Form of the output: a page, or tables of changes and of runs; repeatable. Default:"
         f" {_PAGE}."
     ),
 )
@@ -78,7 +85,7 @@ def history(
     histories = histories_of(runs, metrics)
     if not histories:
         raise ReportError(_nothing_stored(known, metrics, names))
-    click.echo("\n".join(_lines(histories)))
+    click.echo("\n".join(_lines(histories, texts_of(language))))
     try:
         paths = _write(histories, known.bad_files, output, language, formats or (_PAGE,))
     except OSError as error:
@@ -108,8 +115,8 @@ def _nothing_stored(known: KnownRuns, metrics: Sequence[Metric], names: Sequence
     return f"{missing}. {remedy}; stored are: {', '.join(stored)}"
 
 
-def _lines(histories: Sequence[History]) -> Iterator[str]:
-    """Yield the change points, the newest first, and the number of series with and without one."""
+def _lines(histories: Sequence[History], texts: Texts) -> Iterator[str]:
+    """Yield the change points, the newest first, what else the series have, and their number."""
     changes = changes_of(histories)
     several_boards = len({history.series.board for history in histories}) > 1
     for change in changes:
@@ -124,6 +131,15 @@ def _lines(histories: Sequence[History]) -> Iterator[str]:
             f"{board}{change.series.configuration}: {change.series.metric.name} {size} ({share} %) "
             f"after {before}, by {after}; confidence {confidence} %{events}"
         )
+    for history in histories:
+        board = f"{history.series.board}, " if several_boards else ""
+        figure = f"{board}{history.series.configuration}: {history.series.metric.name}"
+        for words in course_in_words(history, texts):
+            yield f"{figure} {words}"
+        outliers = outliers_in_words(history, texts)
+        if outliers:
+            yield f"{figure}: {outliers}"
+
     changed = sum(bool(history.changes) for history in histories)
     short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
     few = f", of them with fewer than {LEAST_RUNS} runs to judge by: {short}" if short else ""
@@ -151,6 +167,7 @@ def _write(
         folder.mkdir(parents=True, exist_ok=True)
         changes = partial(change_point_records, changes_of(histories))
         write_records("change_points", CHANGE_POINT_COLUMNS, changes, folder, tables)
+        write_records("trends", TREND_COLUMNS, partial(trend_records, histories), folder, tables)
         write_records(
             "history", HISTORY_COLUMNS, partial(history_records, histories), folder, tables
         )

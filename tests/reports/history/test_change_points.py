@@ -1,14 +1,14 @@
-"""Change points of series with known changes."""
+"""Change points, drift, wave and outliers of series with known ones."""
 
 from __future__ import annotations
 
+import math
 import random
-from itertools import combinations
+from collections.abc import Sequence
 
-import numpy as np
 import pytest
 
-from reusebench.reports.history.change_points import ChangePoint, best_split, change_points
+from reusebench.reports.history.change_points import ChangePoint, series_changes
 from reusebench.storage.metrics import find_metric
 
 MIB = 2**20
@@ -26,8 +26,33 @@ def noisy(*levels: tuple[int, float], deviation: float = 0.05, seed: int = 1) ->
     return runs
 
 
+def added(runs: list[list[float]], mib: Sequence[float]) -> list[list[float]]:
+    """Return the runs with these MiB more, run by run."""
+    return [[value + more * MIB for value in run] for run, more in zip(runs, mib)]
+
+
+def rising(count: int, mib: float) -> list[float]:
+    """Return a steady rise from 0 to this many MiB."""
+    return [mib * run / (count - 1) for run in range(count)]
+
+
+def waving(times: Sequence[float], mib: float, period: float) -> list[float]:
+    """Return a wave of this height and period."""
+    return [mib * math.sin(2 * math.pi * time / period) for time in times]
+
+
+def irregular(count: int, seed: int = 1) -> list[float]:
+    """Return days of runs at random times."""
+    draw = random.Random(seed)
+    return sorted(draw.uniform(0, count) for _ in range(count))
+
+
+def seconds(days: Sequence[float]) -> list[float]:
+    return [day * 86_400 for day in days]
+
+
 def found(runs: list[list[float]], series: int = 1) -> list[ChangePoint]:
-    return change_points(_MEMORY, runs, series)
+    return list(series_changes(_MEMORY, runs, series=series).points)
 
 
 def test_a_step_is_found_where_it_is() -> None:
@@ -52,13 +77,17 @@ def test_nothing_is_found_where_nothing_changes() -> None:
     assert sum(bool(found(noisy((60, 50), seed=seed))) for seed in range(50)) <= 1
 
 
-def test_one_odd_run_is_no_change() -> None:
-    """An outlying run is no change of level, but two consecutive runs are."""
+def test_one_odd_run_or_two_are_no_change() -> None:
+    """Outlying runs are no change of level, by themselves or two together, but three are."""
     runs = noisy((40, 50))
-    runs[17] = [value + 3 * MIB for value in runs[17]]
-    assert found(runs) == []
-    runs[18] = [value + 3 * MIB for value in runs[18]]
-    assert [point.run for point in found(runs)] == [17, 19]
+    for place in (17, 18):
+        runs[place] = [value + 3 * MIB for value in runs[place]]
+        changes = series_changes(_MEMORY, runs)
+        assert changes.points == ()
+        assert list(changes.outliers) == list(range(17, place + 1))
+        assert changes.outliers[17] == pytest.approx(3 * MIB, rel=0.1)
+    runs[19] = [value + 3 * MIB for value in runs[19]]
+    assert [point.run for point in found(runs)] == [17, 20]
 
 
 @pytest.mark.parametrize("new", [2, 3])
@@ -88,45 +117,141 @@ def test_exact_figures_change_by_any_amount() -> None:
     runs = [
         [float(level)] * 3 for level in [64 * MIB] * 4 + [64 * MIB + 4096] * 4 + [164 * MIB] * 4
     ]
-    assert [point.run for point in change_points(_NPU, runs)] == [4, 8]
-    assert change_points(_NPU, runs[:4]) == []
+    assert [point.run for point in series_changes(_NPU, runs).points] == [4, 8]
+    assert series_changes(_NPU, runs[:4]).points == ()
 
 
 def test_what_shows_no_noise_has_no_change_points() -> None:
     """Three runs, or four of one repeat each, cannot show the noise."""
     assert found(noisy((1, 50), (2, 60))) == []
-    assert change_points(_MEMORY, [[50.0], [50.0], [60.0], [60.0]]) == []
+    assert series_changes(_MEMORY, [[50.0], [50.0], [60.0], [60.0]]).points == ()
 
 
 def test_more_series_ask_for_more() -> None:
     """A change that is just significant in one series is not in ten thousand."""
-    runs = noisy((20, 50), (20, 50.6), deviation=0.5)
+    runs = noisy((20, 50), (20, 50.8), deviation=0.5)
     assert len(found(runs)) == 1
     assert found(runs, series=10_000) == []
 
 
-def test_the_split_is_the_best_of_all() -> None:
-    """No other split of a short series into levels of at least two values costs less."""
-    draw = random.Random(5)
-    for _ in range(50):
-        levels = [draw.choice((0.0, 1.0, 2.5)) for _ in range(3)]
-        values = np.array(
-            [level + draw.gauss(0, 0.4) for level in levels for _ in range(draw.randint(2, 3))]
-        )
-        penalty = draw.choice((0.2, 1.0, 3.0))
-        # Nine values have four levels at most.
-        splits = []
-        for count in range(4):
-            for bounds in combinations(range(1, len(values)), count):
-                splits.append([0, *bounds, len(values)])
-        allowed = [split for split in splits if np.diff(split).min() >= 2]
-        best = min(allowed, key=lambda split: _cost(values, split, penalty))
-        assert best_split(values, least_length=2, penalty=penalty) == best
+@pytest.mark.parametrize("mib", [1.0, -4.0])
+def test_a_drift_is_told_and_is_no_step(mib: float) -> None:
+    """A steady change has no change point; its size is within its interval."""
+    changes = series_changes(_MEMORY, added(noisy((100, 50)), rising(100, mib)))
+    assert changes.points == ()
+    assert changes.wave is None
+    assert changes.drift is not None
+    assert abs(changes.drift.rise - mib * MIB) <= changes.drift.error < 0.1 * MIB
+    assert (changes.drift.runs, changes.drift.seconds) == (99, None)
 
 
-def _cost(values: np.ndarray, split: list[int], penalty: float) -> float:
-    """Return the sum of squares around the levels, plus a penalty for each change."""
-    levels = [values[start:end] for start, end in zip(split, split[1:])]
-    return sum(float(((level - level.mean()) ** 2).sum()) for level in levels) + penalty * (
-        len(levels) - 1
-    )
+@pytest.mark.parametrize("period", [7, 25, 60, 110])
+def test_a_wave_is_told_and_is_no_step(period: float) -> None:
+    """A wave has no change point, from several periods to less than one; its size is told."""
+    changes = series_changes(_MEMORY, added(noisy((100, 50)), waving(range(100), 0.5, period)))
+    assert (changes.points, changes.drift) == ((), None)
+    assert changes.wave is not None
+    assert changes.wave.amplitude == pytest.approx(0.5 * MIB, rel=0.1)
+    assert changes.wave.runs == pytest.approx(period, rel=0.05)
+
+
+def test_levels_of_the_days_of_a_week_are_a_wave() -> None:
+    """A change that returns every seven runs is a wave of that period, whatever its form."""
+    weekly = [1.0 if day % 7 < 2 else 0.0 for day in range(100)]
+    changes = series_changes(_MEMORY, added(noisy((100, 50)), weekly))
+    assert changes.points == ()
+    assert changes.wave is not None
+    assert changes.wave.runs == pytest.approx(7, rel=0.01)
+
+
+def test_a_step_beside_drift_and_wave_is_found_where_it_is() -> None:
+    """Drift, wave and step are apart, at irregular times too; the step has its own size."""
+    days = irregular(120)
+    runs = added(noisy((50, 50), (70, 50.8)), [day / 120 for day in days])
+    runs = added(runs, waving(days, 0.5, 30))
+    changes = series_changes(_MEMORY, runs, seconds(days))
+    (point,) = changes.points
+    assert abs(point.run - 50) <= 1
+    assert point.difference.error is not None
+    assert abs(point.difference.change - 0.8 * MIB) <= point.difference.error < 0.3 * MIB
+    assert changes.wave is not None
+    assert changes.wave.seconds == pytest.approx(30 * 86_400, rel=0.03)
+    assert changes.drift is not None
+    assert changes.drift.rise == pytest.approx(MIB, rel=0.3)
+
+
+def test_a_drift_by_the_number_of_runs_is_steady_by_runs() -> None:
+    """What each run adds is told by the run if the dates are far from regular."""
+    days = [10.0 * (run // 20) + run / 100 for run in range(100)]
+    runs = added(noisy((100, 50)), rising(100, 5))
+    by_runs = series_changes(_MEMORY, runs, seconds(days))
+    assert by_runs.points == ()
+    assert by_runs.drift is not None
+    assert by_runs.drift.seconds is None
+    days = irregular(100)
+    by_time = series_changes(_MEMORY, added(noisy((100, 50)), [day / 20 for day in days]), days)
+    assert by_time.points == ()
+    assert by_time.drift is not None
+    assert by_time.drift.seconds == days[-1] - days[0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lone_outliers_neither_make_nor_hide_a_step(seed: int) -> None:
+    """A step is found beside outliers of any size; they alone are none, and all are told."""
+    draw = random.Random(seed)
+    places = [10 * number + draw.randrange(8) for number in range(1, 9)]
+    far = [0.0] * 100
+    for place in places:
+        far[place] = draw.choice((-1, 1)) * draw.uniform(1.5, 8)
+    quiet = series_changes(_MEMORY, added(noisy((100, 50), seed=seed), far))
+    assert quiet.points == ()
+    assert list(quiet.outliers) == places
+    stepped = series_changes(_MEMORY, added(noisy((60, 50), (40, 50.5), seed=seed), far))
+    assert [point.run for point in stepped.points if abs(point.run - 60) <= 1]
+    assert len(stepped.points) == 1
+    assert list(stepped.outliers) == places
+
+
+def test_an_outlier_at_a_step_leaves_its_place_open() -> None:
+    """A step may have begun at the outlier before it."""
+    runs = noisy((40, 50), (40, 51))
+    runs[40] = [value + 5 * MIB for value in runs[40]]
+    (point,) = found(runs)
+    assert (point.earliest, point.run, point.latest) == (40, 41, 41)
+
+
+@pytest.mark.parametrize("start", [36, 38, 40, 41, 44])
+def test_two_outliers_beside_a_step_are_no_levels(start: int) -> None:
+    """Two runs above both levels around them are outliers, whatever the levels are."""
+    runs = noisy((40, 50), (40, 50.4))
+    for run in (start, start + 1):
+        runs[run] = [value + 3 * MIB for value in runs[run]]
+    (point,) = found(runs)
+    assert point.earliest <= 40 <= point.latest
+    assert list(series_changes(_MEMORY, runs).outliers) == [start, start + 1]
+
+
+def test_a_step_of_a_short_series_is_no_drift() -> None:
+    """A large step in the middle of few runs is a step."""
+    for seed in range(10):
+        runs = noisy((6, 50), (6, 51), seed=seed)
+        changes = series_changes(_MEMORY, runs)
+        assert [point.run for point in changes.points] == [6]
+        assert changes.drift is None
+
+
+def test_few_runs_that_rise_have_no_step() -> None:
+    """Ten runs that rise steadily have a drift, and no change point."""
+    for seed in range(10):
+        changes = series_changes(_MEMORY, added(noisy((10, 50), seed=seed), rising(10, 3)))
+        assert changes.points == ()
+        assert changes.drift is not None
+
+
+def test_levels_and_wave_follow_the_runs() -> None:
+    """Level, drift and wave together are near each run, in the metric's unit."""
+    shape = [drift + wave for drift, wave in zip(rising(100, 1), waving(range(100), 0.5, 20))]
+    runs = added(noisy((50, 50), (50, 52), deviation=0.02), shape)
+    changes = series_changes(_MEMORY, runs)
+    for run, level, wave in zip(runs, changes.levels, changes.waves):
+        assert level + wave == pytest.approx(sum(run) / 3, abs=0.1 * MIB)
