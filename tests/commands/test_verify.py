@@ -18,6 +18,7 @@ from reusebench.storage.board_sizes import (
     write_board_sizes,
 )
 from reusebench.system.cache import cache_root
+from reusebench.targets.chips import RUNTIME
 from reusebench.targets.rknn_library import find_libraries
 from reusebench.targets.vboard.guest import missing_parts
 from tests.helpers.support import Reusebench
@@ -27,11 +28,12 @@ pytestmark = pytest.mark.process
 
 # The user's cache, read during collection, before tests have caches of their own.
 _CACHE = cache_root()
-_LIBRARIES = [
+_HERE = [
     one
     for one in (find_libraries([_CACHE / "rknn"]) if (_CACHE / "rknn").is_dir() else [])
-    if one.kind == "librknnrt" and not missing_parts(one)
+    if not missing_parts(one)
 ]
+_LIBRARIES = [one for one in _HERE if one.kind == RUNTIME]
 _MODELS = sorted((_CACHE / "models").glob("tiny-64-seed1-rk3588-*.rknn"))
 _with_library = pytest.mark.skipif(
     not (_LIBRARIES and _MODELS), reason="needs librknnrt, its virtual board and a model"
@@ -160,6 +162,15 @@ def test_a_library_that_only_the_board_has(
     assert (done.exit_code, "cannot be written" in done.err) == (2, True)
 
 
+def _measure_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the command measure with what is in the user's cache, and less of it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:cacheprovider -p pytest_benchmark.plugin")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    monkeypatch.setattr(module, "_FILES", ("test_dup.py", "test_external_memory.py"))
+
+
 @_with_library
 @pytest.mark.slow
 @pytest.mark.parametrize("driver", ["python", "c"])
@@ -167,11 +178,7 @@ def test_the_virtual_board_is_equal_to_itself(
     driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
 ) -> None:
     """Both drivers have all sizes of sizes that were written; a size that was changed is found."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:cacheprovider -p pytest_benchmark.plugin")
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
-    monkeypatch.setattr(module, "_FILES", ("test_dup.py", "test_external_memory.py"))
+    _measure_less(monkeypatch)
     words = ["--target", "vboard:rk3588", "--rknn-library", _LIBRARIES[-1].path]
     words += ["--model", _MODELS[0]]
     file = tmp_path / "sizes.json"
