@@ -21,8 +21,8 @@ from itertools import accumulate
 
 from benchmarks.leaking_process import FRAMES
 from benchmarks.quick import parse, tiny_model
-from reusebench.reports.base.trend import Trend, trend
-from reusebench.reports.streams.growth import PRECISION
+from reusebench.reports.base.trend import Precision, Trend, trend
+from reusebench.reports.streams.growth import READING_ERRORS, RSS
 from reusebench.samplers.host import ResidentCounter
 
 MIB = 2**20
@@ -31,6 +31,8 @@ PAGE = 4 * KIB
 BASE = 300 * MIB
 #: Bytes leaked per minute.
 LEAK = 1_000_000
+#: A series that could hide the leak is not level.
+PRECISION = Precision(least_growth=LEAK / 60, reading_error=READING_ERRORS[RSS])
 _FRAME = 1920 * 1080 * 3 // 2
 _WARM_UP_S = 10
 #: Statistics that reduce the readings of a second to a point.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from reusebench.reports.errors import ReportError
 from reusebench.reports.results.grouping import group_results, newest_groups
+from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
 from reusebench.reports.results.programs import StoredProgram, newest_programs, programs_in
 from reusebench.reports.results.published import PublishedRow, published_rows
 from reusebench.reports.results.rows import Group
@@ -72,7 +73,11 @@ class Material:
         return [group for group in self.shown if not group.is_of_plans]
 
 
-def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -> Material:
+def read_material(
+    storages: Sequence[Path] | None,
+    runs: Sequence[str] | None,
+    leak_limits: LeakLimits = DEFAULT_LEAK_LIMITS,
+) -> Material:
     """Return the newest results of the storages; if runs are named, each of these for itself."""
     folders: list[Path] = []
     for storage in storages or [board_storage()]:
@@ -83,7 +88,7 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
         chosen = sorted(_chosen(files, runs), key=lambda file: file.order, reverse=True)
         groups: list[Group] = []
         for file in chosen:
-            groups += group_results([file])
+            groups += group_results([file], leak_limits)
         return Material(groups, published_rows(), bad_files, files, programs_in(chosen))
     fits = []
     for folder in folders:
@@ -93,7 +98,8 @@ def read_material(storages: Sequence[Path] | None, runs: Sequence[str] | None) -
             else:
                 bad_files.append(answer)
     programs = newest_programs(programs_in(files))
-    return Material(group_results(files), published_rows(), bad_files, files, programs, fits)
+    groups = group_results(files, leak_limits)
+    return Material(groups, published_rows(), bad_files, files, programs, fits)
 
 
 def _read_files(folders: Sequence[Path]) -> tuple[list[StoredRun], list[BadFile]]:

@@ -29,6 +29,10 @@ _SMALLER = {
 }
 #: MiB per minute; decimals of larger rates are noise.
 _WITHOUT_DECIMALS = 100
+#: Above this number of MiB, GiB are easier to read.
+_MANY_MIB = 10_000
+#: Below this number of MiB, KiB are.
+_FEW_MIB = 0.1
 
 
 def mib(figure: Figure | None, npu: bool = False, spread: bool = True) -> str:
@@ -92,6 +96,15 @@ def sized(size_bytes: float, spread_bytes: float | None = None) -> str:
         if largest >= unit:
             return f"{_number(figure, unit, 1, spread=True)} {name}"
     return f"{_number(figure, 1, 0, spread=True)} B"
+
+
+def daily(size_bytes: float, spread_bytes: float | None = None) -> str:
+    """Return bytes in a day as MiB; as GiB if it is many, in a smaller unit if it is few."""
+    if max(abs(size_bytes), spread_bytes or 0) < _FEW_MIB * MIB:
+        return sized(size_bytes, spread_bytes)
+    unit, name = (MIB, "MiB") if abs(size_bytes) < _MANY_MIB * MIB else (2**30, "GiB")
+    decimals = 1 if abs(size_bytes) < _WITHOUT_DECIMALS * MIB or unit > MIB else 0
+    return f"{_number(Figure(size_bytes, spread_bytes), unit, decimals, spread=True)} {name}"
 
 
 def counted(count: float, spread: float | None = None) -> str:

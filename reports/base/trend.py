@@ -11,17 +11,21 @@ is far too narrow. The slope is fitted in these steps:
 - Growth in k equal steps has then k ** 0.5 standard errors. If one step fits better than a line,
   only the growth in addition to the step counts.
 
+- A leak may come in pieces. A piece is a rise after which no reading was as low as one before it.
+  The true growth may have one piece more, or one less, than the series: the interval is that much
+  wider at each end. If a step is left out, or the part before it, the step may be a piece that
+  comes again when the longer of the times before and after it has passed once more.
+
 The verdict, by the first rule that holds:
 
-1. growing: the whole series grows at 99 %, and its last half grows at 75 % and at least half as
+1. level: the whole interval lies within Precision.least_growth, of growth and of fall.
+2. growing: the whole series grows at 99 %, and its last half grows at 75 % and at least half as
    fast. Or the last half grows at 99.5 %, and ends higher than the first half ever was. Falling is
    the mirror of growing.
-2. grew_then_level: after the step that fits better than a line, growth and fall above the
-   resolution, and above Precision.least_growth, can be excluded at 97.5 % each. That part is 45 %
-   of the series or more, and it is higher than the part before, by more than the noise.
-3. level: the same can be excluded for the whole series. If it can be excluded only for the last
-   half or more, the verdict is grew_then_level if that part is higher than the part before,
-   otherwise level.
+3. grew_then_level: the interval of the part after the step that fits better than a line, or of the
+   last half or more, lies within Precision.least_growth. That part is 45 % of the series or more,
+   and it is higher than the part before, by more than the noise. If it is not higher, the verdict
+   is level.
 4. unknown.
 
 benchmarks/trend_accuracy.py measures how often that is right.
@@ -99,6 +103,18 @@ class Trend:
     growing_confidence_percent: float
     #: The steady growth that is detected at 99 % in four series of five.
     resolution: float
+    #: The part of the interval that falls with the length alone: one piece more, and the error of a
+    #: single reading.
+    coarse: float
+
+    def length_needed(self, least_growth: float) -> float:
+        """Return how many times longer a series must be to show growth above the limit, or none.
+
+        The scatter of a slope falls with the length ** 1.5. A slope of noise alone lies within half
+        of its scatter, which adds to it.
+        """
+        scatter = max(0.0, 1.5 * ((self.high - self.low) / 2 - self.coarse))
+        return max(1.0, math.pow(scatter / least_growth, 2 / 3) + self.coarse / least_growth)
 
 
 @dataclass(frozen=True)
@@ -107,6 +123,8 @@ class _Slope:
 
     value: float
     error: float
+    #: The part of the error that a single reading has, however little the readings differ.
+    floor: float
     freedom: int
 
     def toward(self, sign: int) -> float:
@@ -118,14 +136,14 @@ class _Slope:
         return sum(quantile(self.freedom, confidence) for confidence in confidences) * self.error
 
     @property
+    def farthest(self) -> float:
+        """The end of the 95 % interval that is farther from zero, without its sign."""
+        return abs(self.value) + self.errors(_END)
+
+    @property
     def steepness(self) -> float:
         """The slope in standard errors, without its sign."""
         return abs(self.value) / self.error
-
-    def is_level(self, least_growth: float) -> bool:
-        """Whether growth and fall above the resolution and `least_growth` are excluded."""
-        detectable = self.errors(_SURE, _FOUND)
-        return abs(self.value) + self.errors(_END) <= min(detectable, least_growth)
 
 
 @dataclass(frozen=True)
@@ -140,6 +158,12 @@ class _Part:
     steady: _Slope
     #: The first batch after the step; None if a line fits better.
     step: int | None
+    #: The growth by one piece more.
+    piece: float
+
+    def is_level(self, least_growth: float, piece: float) -> bool:
+        """Whether growth and fall above `least_growth` are excluded."""
+        return self.line.farthest + piece <= least_growth
 
 
 @dataclass(frozen=True)
@@ -148,6 +172,7 @@ class _Judged:
 
     verdict: str
     slope: _Slope
+    piece: float
     level_after: float | None = None
 
 
@@ -173,20 +198,26 @@ def _trend(
     if len(times) >= 2 * LEAST_POINTS:
         last_half = _part(times, values, len(times) // 2)
 
-    judged = _moving(whole, last_half)
-    judged = judged or _level(whole, times, values, precision.least_growth / unit)
+    least_growth = precision.least_growth / unit
+    judged = None
+    if whole.is_level(least_growth, whole.piece):
+        judged = _Judged("level", whole.line, whole.piece)
+    judged = judged or _moving(whole, last_half)
+    judged = judged or _level_at_its_end(whole, times, values, least_growth)
     if judged is None:
-        slope = min(whole.steady, last_half.steady, key=lambda slope: slope.steepness)
-        judged = _Judged("unknown", slope)
+        part = min(whole, last_half, key=lambda part: part.steady.farthest)
+        judged = _Judged("unknown", part.steady, max(part.piece, _repeated(times, values)))
     slope = judged.slope
+    reach = slope.errors(_END) + judged.piece
     return Trend(
         verdict=judged.verdict,
         level_after=judged.level_after,
         slope=unit * slope.value,
-        low=unit * (slope.value - slope.errors(_END)),
-        high=unit * (slope.value + slope.errors(_END)),
+        low=unit * (slope.value - reach),
+        high=unit * (slope.value + reach),
         growing_confidence_percent=min(100 * slope.toward(1), _MOST_PERCENT),
         resolution=unit * _HARDER * slope.errors(_SURE, _FOUND),
+        coarse=unit * (judged.piece + slope.floor * slope.errors(_END) / slope.error),
     )
 
 
@@ -206,33 +237,28 @@ def _moving(whole: _Part, last_half: _Part) -> _Judged | None:
         is_sure = whole.steady.toward(sign) >= _SURE
         goes_on = sign * last_half.line.value >= _GOES_ON * sign * whole.line.value
         if is_sure and goes_on and last_half.line.toward(sign) >= _LIKELY:
-            return _Judged(name, whole.steady)
+            return _Judged(name, whole.steady, whole.piece)
 
         before = sign * whole.readings[whole.times < last_half.times[0]]
         ends_beyond = all(sign * last_half.readings[-1] > before)
         if last_half.steady.toward(sign) >= _SURE_OF_HALF and ends_beyond:
-            return _Judged(name, last_half.steady)
+            return _Judged(name, last_half.steady, last_half.piece)
     return None
 
 
-def _level(
+def _level_at_its_end(
     whole: _Part,
     times: Sequence[float],
     readings: np.ndarray,
     least_growth: float,
 ) -> _Judged | None:
-    """Return the verdict on a series that is level, at least at its end; None if it is not."""
+    """Return the verdict on a series that is level at its end; None if it is not."""
     count = len(times)
-    after_step = None
     if whole.step is not None:
         step = whole.step * count // len(whole.times)
         after_step = _level_from(step, times, readings, least_growth)
-        if after_step and after_step.verdict == "grew_then_level":
+        if after_step:
             return after_step
-    if whole.line.is_level(least_growth):
-        return _Judged("level", whole.line)
-    if after_step:
-        return after_step
 
     for eighth in range(1, 5):
         judged = _level_from(count * eighth // 8, times, readings, least_growth)
@@ -252,12 +278,13 @@ def _level_from(
     if not start or count - start < max(_LEVEL_SHARE * count, LEAST_POINTS):
         return None
     part = _part(times, readings, start)
-    if not part.line.is_level(least_growth):
+    piece = max(part.piece, _repeated(times, readings))
+    if not part.is_level(least_growth, piece):
         return None
     noise = max(1.0, part.readings.std(ddof=1))
     if np.median(part.readings) - np.median(readings[:start]) > 2 * noise:
-        return _Judged("grew_then_level", part.line, times[start])
-    return _Judged("level", part.line)
+        return _Judged("grew_then_level", part.line, piece, times[start])
+    return _Judged("level", part.line, piece)
 
 
 def _part(times: Sequence[float], readings: np.ndarray, start: int) -> _Part:
@@ -272,7 +299,22 @@ def _part(times: Sequence[float], readings: np.ndarray, start: int) -> _Part:
         after_step = np.arange(len(batch_times)) >= step
         with_step = _slope(values, ones, after_step, batch_times)
         steady = min(line, with_step, key=lambda slope: slope.steepness)
-    return _Part(batch_times, values, line, steady, step)
+    piece = float(_rises(readings[start:]).max()) / (times[-1] - times[start])
+    return _Part(batch_times, values, line, steady, step, piece)
+
+
+def _rises(readings: np.ndarray) -> np.ndarray:
+    """Return the rise before each reading but the first, if none after is as low as one before."""
+    highest_before = np.maximum.accumulate(readings)[:-1]
+    lowest_after = np.minimum.accumulate(readings[::-1])[::-1][1:]
+    rises: np.ndarray = np.maximum(lowest_after - highest_before, 0.0)
+    return rises
+
+
+def _repeated(times: Sequence[float], readings: np.ndarray) -> float:
+    """Return the fastest growth in pieces of which the series has only one."""
+    at = np.array(times[1:], dtype=float)
+    return float((_rises(readings) / np.maximum(at - times[0], times[-1] - at)).max())
 
 
 def _batches(values: Sequence[float]) -> np.ndarray:
@@ -314,7 +356,8 @@ def _slope(values: np.ndarray, *columns: np.ndarray) -> _Slope:
     # Batches of a random walk keep a quarter of each other's steps (H. Working, 1960).
     kept = _correlation(residuals)
     error = math.sqrt(residuals @ residuals / freedom / weight * (1 + kept) / (1 - kept))
-    return _Slope(coefficient, math.hypot(error, 1 / (times[-1] - times[0])), freedom)
+    floor = 1 / (times[-1] - times[0])
+    return _Slope(coefficient, math.hypot(error, floor), floor, freedom)
 
 
 def _correlation(residuals: np.ndarray) -> float:

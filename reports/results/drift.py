@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reusebench.measured.plan import INFERENCES, INFERENCES_PER_CYCLE
+from reusebench.measured.plan import INFERENCES, INFERENCES_PER_CYCLE, MOST_CYCLES
 from reusebench.reports.base.trend import Precision, Trend, trend
 from reusebench.reports.results.rows import Row
 
 KIB = 2**10
-#: The quantities that are judged, in the order of tables, and what their readings can show. A
-#: trimmed process still wanders by some pages. The heap in use includes blocks that malloc keeps
-#: for each thread. One descriptor or mapping more at some time is no leak. Growth below the least
-#: growth matters to nobody.
-QUANTITIES = {
-    "memory": Precision(least_growth=40 * KIB, reading_error=128 * KIB),
-    "heap": Precision(least_growth=8 * KIB, reading_error=16 * KIB),
-    "npu": Precision(least_growth=4 * KIB, reading_error=4 * KIB),
+#: The standard deviation of a size that is known in whole pages.
+_PAGES = 4 * KIB / math.sqrt(12)
+#: The quantities in bytes, with the error of a reading however little the readings differ. A block
+#: of the heap that comes and goes from reading to reading is no growth.
+IN_BYTES = {"memory": _PAGES, "heap": 256.0, "npu": _PAGES}
+#: The counts: one descriptor or mapping more at some time is no leak. Growth per cycle below the
+#: least growth is level.
+_COUNTS = {
     "fds": Precision(least_growth=0.1, reading_error=0.5),
     "mappings": Precision(least_growth=0.25, reading_error=1),
     "threads": Precision(least_growth=0.1, reading_error=0.5),
 }
-#: The quantities in bytes; the others are counts.
-IN_BYTES = ("memory", "heap", "npu")
+#: The quantities that are judged, in the order of tables.
+QUANTITIES = (*IN_BYTES, *_COUNTS)
+_NOT_GROWING = ("level", "grew_then_level", "falling")
 #: The slope leaves out the first cycles, in which runtimes take memory that they keep for later:
 #: this share of all cycles, and at least this number.
 _WARM_UP_SHARE = 0.2
 _LEAST_WARM_UP = 2
+#: Fewer cycles have no trend.
+_LEAST_CYCLES = 10
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,31 @@ class Drift:
     kept: float
     #: Trend per inference if cycles are inferences, otherwise per cycle; None for too few cycles.
     trend: Trend | None
+    #: The growth that is level, in the unit of the trend.
+    least_growth: float
+    #: The number of inferences or cycles in a day.
+    times_per_day: float
 
     @property
     def verdict(self) -> str:
         """The verdict of the trend; "unknown" if there is none."""
         return self.trend.verdict if self.trend else "unknown"
+
+    @property
+    def most_per_day(self) -> float | None:
+        """The most that it could still grow by in a day; None for too few cycles."""
+        return max(self.trend.high, 0.0) * self.times_per_day if self.trend else None
+
+    @property
+    def cycles_needed(self) -> int | None:
+        """The number of cycles that would show whether it grows; None if it is more than allowed.
+
+        Too few cycles for a trend are taken for half of those that are needed.
+        """
+        cycles = len(self.readings) - 1
+        longer = self.trend.length_needed(self.least_growth) if self.trend else 2.0
+        needed = _rounded_up(max(cycles * longer, cycles + 1, _LEAST_CYCLES))
+        return needed if needed <= MOST_CYCLES else None
 
 
 # A page asks for them several times, and in each language.
@@ -120,23 +144,63 @@ def growing(row: Row) -> list[Drift]:
 
 
 def unclear(row: Row) -> list[Drift]:
-    """Return the drifts that may grow or not; without memory if the heap is known not to grow."""
-    drifts_by_name = {
-        name: drift for name, drift in drifts(row).items() if drift.verdict == "unknown"
-    }
-    heap = drifts(row).get("heap")
-    if heap and heap.verdict in ("level", "grew_then_level", "falling"):
-        drifts_by_name.pop("memory", None)
-    return list(drifts_by_name.values())
+    """Return the judged drifts that may grow or not."""
+    return [drift for drift in judged(row).values() if drift.verdict == "unknown"]
+
+
+def judged(row: Row) -> dict[str, Drift]:
+    """Return the drifts by quantity; without memory if only the heap can tell of it."""
+    drifts_by_name = dict(drifts(row))
+    heap = drifts_by_name.get("heap")
+    memory = drifts_by_name.get("memory")
+    if heap and memory and memory.verdict == "unknown" and heap.verdict in _NOT_GROWING:
+        del drifts_by_name["memory"]
+    return drifts_by_name
+
+
+def _per_cycle(row: Row) -> int:
+    """Return the number of times that a slope counts a cycle."""
+    return INFERENCES_PER_CYCLE if is_per_inference(row) else 1
+
+
+def _warm_up(cycles: int) -> int:
+    return max(_LEAST_WARM_UP, int(_WARM_UP_SHARE * cycles))
 
 
 def _drift(row: Row, quantity: str, readings: Sequence[float]) -> Drift:
-    count = len(readings) - 1
-    warm_up = max(_LEAST_WARM_UP, int(_WARM_UP_SHARE * count))
-    kept = readings[min(warm_up, count)] - readings[0]
+    limits = row.leak_limits
+    per_inference = is_per_inference(row)
+    times_per_day = limits.inferences_per_day if per_inference else limits.cycles_per_day
+    return drift_of(quantity, readings, _per_cycle(row), times_per_day, limits.bytes_per_day)
 
-    inferences = INFERENCES_PER_CYCLE if is_per_inference(row) else 1
-    times = [inferences * number for number in range(warm_up, count + 1)]
-    precision = QUANTITIES[quantity]
-    per_inference = Precision(precision.least_growth / inferences, precision.reading_error)
-    return Drift(quantity, readings, kept, trend(times, readings[warm_up:], per_inference))
+
+def drift_of(
+    quantity: str,
+    readings: Sequence[float],
+    per_cycle: int,
+    times_per_day: float,
+    bytes_per_day: float,
+) -> Drift:
+    """Return the drift of a quantity.
+
+    `per_cycle` is the number of inferences in a cycle, or 1 if slopes are per cycle. Memory that
+    grows by less than `bytes_per_day` is level.
+    """
+    count = len(readings) - 1
+    warm_up = _warm_up(count)
+    kept = readings[min(warm_up, count)] - readings[0]
+    if quantity in IN_BYTES:
+        precision = Precision(bytes_per_day / times_per_day, IN_BYTES[quantity])
+    else:
+        of_cycle = _COUNTS[quantity]
+        precision = Precision(of_cycle.least_growth / per_cycle, of_cycle.reading_error)
+    times = [per_cycle * number for number in range(warm_up, count + 1)]
+    fitted = trend(times, readings[warm_up:], precision)
+    return Drift(quantity, readings, kept, fitted, precision.least_growth, times_per_day)
+
+
+def _rounded_up(number: float) -> int:
+    """Return the number with one digit, or with two if the first is 1: 15, 200, 3000."""
+    digits = math.floor(math.log10(number))
+    unit = int(math.pow(10, max(0, digits - (number < 2 * math.pow(10, digits)))))
+    return math.ceil(number / unit) * unit

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Optional, Union
 
+from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
 from reusebench.reports.results.rows import (
     Group,
     Row,
@@ -74,7 +75,7 @@ class _Gathering:
             inputs = (_models(info), workload_key(info))
             self.members.setdefault((info.scenario, inputs), (result, file))
 
-    def group(self) -> Group:
+    def group(self, leak_limits: LeakLimits) -> Group:
         """Return the rows in order, each joined to the baseline with the same inputs.
 
         Of scenarios with equal plans the first in the order is the row, whichever was measured.
@@ -99,7 +100,7 @@ class _Gathering:
             measurement = (_measurement(info), inputs)
             original = originals.get(measurement)
             equal = tuple(name for name in names[measurement] if name != scenario)
-            row = Row(result, file, baseline, original, equal)
+            row = Row(result, file, baseline, original, equal, leak_limits)
             if original is None:
                 originals[measurement] = row
             else:
@@ -109,7 +110,9 @@ class _Gathering:
         return Group(tuple(originals.values()), tuple(copies))
 
 
-def group_results(files: Iterable[StoredRun]) -> list[Group]:
+def group_results(
+    files: Iterable[StoredRun], leak_limits: LeakLimits = DEFAULT_LEAK_LIMITS
+) -> list[Group]:
     """Return the groups, newest first, each with the newest result of every configuration.
 
     The results of a run that were measured under the same conditions stand in one group, whatever
@@ -136,7 +139,7 @@ def group_results(files: Iterable[StoredRun]) -> list[Group]:
                 gatherings.append(gathering)
             gathering.add(results, file, first_models)
 
-    groups = [gathering.group() for gathering in gatherings]
+    groups = [gathering.group(leak_limits) for gathering in gatherings]
     return sorted(groups, key=lambda group: group.newest.order, reverse=True)
 
 

@@ -17,6 +17,7 @@ from reusebench.measured.plan import Streams
 from reusebench.reports.base.statistics import Figure, difference
 from reusebench.reports.base.stored_scenario import StoredScenario
 from reusebench.reports.results.agreement import TOLERANCE, output_difference
+from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
 from reusebench.reports.results.savings import APPLICATION, NPU, OVER_BASELINE, Saving, saving_of
 from reusebench.scenarios.catalogue import (
     DEFAULT_OPTIONS,
@@ -48,6 +49,7 @@ class Row:
     original: Row | None = None
     #: The other scenarios with an equal plan; one measurement serves them all.
     equal: tuple[str, ...] = ()
+    leak_limits: LeakLimits = DEFAULT_LEAK_LIMITS
 
     @property
     def names(self) -> tuple[str, ...]:

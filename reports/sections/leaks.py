@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from reusebench.measured.plan import MOST_CYCLES
 from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, svg_of
-from reusebench.reports.base.formatting import EMPTY, MIB, counted, sized
+from reusebench.reports.base.formatting import EMPTY, MIB, counted, daily, sized, whole
+from reusebench.reports.base.statistics import rounded
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.base.trend import Trend
@@ -20,9 +22,11 @@ from reusebench.reports.results.drift import (
     drifts,
     growing,
     is_per_inference,
+    judged,
     kept_bytes,
     unclear,
 )
+from reusebench.reports.results.leak_limits import LeakLimits
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.question import QuestionSection
 from reusebench.reports.sections.section import GroupView, Values
@@ -32,8 +36,8 @@ _PANEL_PX = 220
 _LEAST_MIB = 1.0
 #: Least memory kept by the C library that gets a sentence.
 _MUCH_KEPT_BYTES = 4 * MIB
-#: Factor of cycles that is advised; ten times as many find a growth of a thirtieth of the size.
-_MORE = 10
+#: Counts below this have decimals.
+_FEW = 10
 #: Columns of the exported table; new ones come at the end.
 LEAK_COLUMNS = (
     "quantity",
@@ -47,6 +51,12 @@ LEAK_COLUMNS = (
     "growing_confidence_percent",
     "resolution",
     "kept",
+    "times_per_day",
+    "growth_per_day",
+    "growth_per_day_low",
+    "growth_per_day_high",
+    "limit_per_day",
+    "cycles_needed",
 )
 
 
@@ -80,7 +90,7 @@ def leak_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
         leaks = growing(row)
         if not leaks:
             continue
-        parts = texts.joined(_growth_in_words(drift, texts) for drift in leaks)
+        parts = texts.joined(_growths_in_words(leaks, texts))
         key = "leaks_per_inference" if is_per_inference(row) else "leaks_per_cycle"
         sentence = texts(key, scenario=texts.scenario(row.scenario), parts=parts)
         if leaks[0].quantity == "memory":
@@ -98,7 +108,7 @@ def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
             "leaks_none",
             scenarios=texts.scenarios(row.scenario for row in level),
             cycles=min(map(cycle_count, level)),
-            parts=texts.joined(_resolutions(level, texts)),
+            parts=texts.joined(_bounds(level, texts)),
         )
         sentences.append(sentence)
     kept = {row: kept_bytes(row) or 0 for row in rows}
@@ -111,7 +121,19 @@ def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
         sentences.append(texts("leaks_not_read", scenarios=texts.scenarios(unread)))
     for row in rows:
         sentences += _unclear_in_words(row, texts)
+    if any(map(drifts, rows)):
+        sentences.append(_rates_in_words(rows[0].leak_limits, texts))
     return sentences
+
+
+def _rates_in_words(limits: LeakLimits, texts: Texts) -> str:
+    """Return the work that a day is taken to have, and the growth that is called level."""
+    return texts(
+        "leaks_rates",
+        inferences=counted(limits.inferences_per_s),
+        cycles=counted(limits.cycles_per_hour),
+        limit=daily(limits.bytes_per_day),
+    )
 
 
 def _is_level(row: Row) -> bool:
@@ -120,15 +142,27 @@ def _is_level(row: Row) -> bool:
 
 
 def opening_leaks(group: Group, label: str, texts: Texts) -> str | None:
-    """Return the group's leaks, or that it has none; None if that is unclear."""
+    """Return the group's leaks, or that it has none, or that this is unclear; None if unread."""
     rows = [row for row in group.rows if row.measured and drifts(row)]
     leaks = leak_sentences(rows, texts)
     if leaks:
         return texts("opening_leaks", group=label, leaks=texts.sentences(leaks))
-    if not rows or any(map(unclear, rows)):
+    if not rows:
         return None
+    most = daily(max(map(_most_bytes_per_day, rows)))
+    if any(map(unclear, rows)):
+        return texts("opening_leak_unclear", group=label, most=most)
     cycles = min(map(cycle_count, rows))
-    return texts("opening_no_leak", group=label, count=len(rows), cycles=cycles)
+    return texts("opening_no_leak", group=label, count=len(rows), cycles=cycles, most=most)
+
+
+def _most_bytes_per_day(row: Row) -> float:
+    """Return the most by which a kind of memory could still grow."""
+    bounds = [0.0]
+    for name, drift in judged(row).items():
+        if name in IN_BYTES and drift.most_per_day is not None:
+            bounds.append(drift.most_per_day)
+    return max(bounds)
 
 
 def verdicts_table(rows: Iterable[Row], texts: Texts) -> Table | None:
@@ -161,16 +195,17 @@ def slopes_of_cycles_table(rows: Iterable[Row], texts: Texts) -> Table | None:
         for name, drift in drifts(row).items():
             cells = [texts.scenario(row.scenario), texts(f"leaks_what_{name}"), texts(_per(row))]
             if drift.trend:
-                cells += [_slope(drift, drift.trend), _amount(name, drift.trend.resolution)]
+                growth_per_day = _growth_per_day(drift, drift.trend)
+                cells += [_slope(drift, drift.trend), growth_per_day, _most_per_day(drift)]
             else:
-                cells += [EMPTY, EMPTY]
+                cells += [EMPTY] * 3
             cells += [_amount(name, drift.kept), texts(f"leaks_verdict_{drift.verdict}")]
             lines.append((row.outcome, cells))
     if not lines:
         return None
-    names = ("what", "per", "slope", "resolution", "kept", "verdict")
+    names = ("what", "per", "slope", "day", "most", "kept", "verdict")
     heads = ["column_scenario", *(f"leaks_column_{name}" for name in names)]
-    return Table(heads_of(heads, texts), lines, words=(0, 1, 2, 6))
+    return Table(heads_of(heads, texts), lines, words=(0, 1, 2, 7))
 
 
 def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
@@ -225,6 +260,8 @@ def leak_records(row: Row) -> list[dict[str, Any]]:
             "cycles": cycle_count(row),
             "verdict": drift.verdict,
             "kept": drift.kept,
+            "times_per_day": rounded(drift.times_per_day, 3),
+            "limit_per_day": rounded(drift.least_growth * drift.times_per_day, 3),
         }
         trend = drift.trend
         if trend:
@@ -233,6 +270,11 @@ def leak_records(row: Row) -> list[dict[str, Any]]:
             record["slope_high"] = round(trend.high, 4)
             record["growing_confidence_percent"] = round(trend.growing_confidence_percent, 2)
             record["resolution"] = round(trend.resolution, 4)
+            record["growth_per_day"] = rounded(trend.slope * drift.times_per_day)
+            record["growth_per_day_low"] = rounded(trend.low * drift.times_per_day)
+            record["growth_per_day_high"] = rounded(trend.high * drift.times_per_day)
+        if drift.verdict == "unknown":
+            record["cycles_needed"] = drift.cycles_needed
         records.append(record)
     return records
 
@@ -241,11 +283,12 @@ def _unclear_in_words(row: Row, texts: Texts) -> list[str]:
     """Return sentences for a scenario that needs more cycles, and for one that failed."""
     sentences = []
     scenario = texts.scenario(row.scenario)
-    hidden = [_hidden_in_words(drift, texts) for drift in unclear(row)]
+    hidden = unclear(row)
     if hidden:
-        cycles = _MORE * cycle_count(row)
-        parts = texts.joined(hidden)
-        sentences.append(texts("leaks_unclear", scenario=scenario, parts=parts, cycles=cycles))
+        parts = texts.joined(_hidden_in_words(drift, texts) for drift in hidden)
+        sentence = texts("leaks_unclear", scenario=scenario, parts=parts)
+        needed = [drift.cycles_needed for drift in hidden]
+        sentences.append(texts.sentences([sentence, _more_in_words(row, needed, texts)]))
     if row.supported and not row.measured and row.info.failure:
         sentence = texts(
             "leaks_failed",
@@ -258,40 +301,72 @@ def _unclear_in_words(row: Row, texts: Texts) -> list[str]:
     return sentences
 
 
-def _growth_in_words(drift: Drift, texts: Texts) -> str:
-    assert drift.trend is not None
-    return texts(f"leaks_part_{drift.quantity}", amount=_slope(drift, drift.trend))
+def _more_in_words(row: Row, needed: Sequence[int | None], texts: Texts) -> str:
+    """Return the cycles that would tell, or that there are not as many."""
+    known = [cycles for cycles in needed if cycles is not None]
+    if len(known) < len(needed):
+        return texts("leaks_most_cycles", cycles=whole(MOST_CYCLES))
+    cycles = max(known)
+    return texts("leaks_more_cycles", more=whole(cycles - cycle_count(row)), cycles=cycles)
+
+
+def _growths_in_words(leaks: Iterable[Drift], texts: Texts) -> Iterable[str]:
+    """Yield the growth of each quantity, per cycle or inference and in a day."""
+    for drift in leaks:
+        if drift.trend:
+            part = texts(f"leaks_part_{drift.quantity}", amount=_slope(drift, drift.trend))
+            day = _growth_per_day(drift, drift.trend)
+            yield texts("leaks_part_growing", part=part, day=day)
 
 
 def _hidden_in_words(drift: Drift, texts: Texts) -> str:
-    """Return the growth that the noise of a quantity may hide."""
+    """Return the growth per day that the noise of a quantity may hide."""
     if drift.trend is None:
         return texts("leaks_part_too_few", what=texts(f"leaks_what_{drift.quantity}"))
-    amount = _amount(drift.quantity, drift.trend.resolution)
-    return texts("leaks_part_hidden", part=texts(f"leaks_part_{drift.quantity}", amount=amount))
+    part = texts(f"leaks_part_{drift.quantity}", amount=_most_per_day(drift))
+    return texts("leaks_part_hidden", part=part)
 
 
-def _resolutions(rows: Sequence[Row], texts: Texts) -> Iterable[str]:
-    """Yield the smallest growth of each quantity that every one of these scenarios would show."""
+def _bounds(rows: Sequence[Row], texts: Texts) -> Iterable[str]:
+    """Yield the most by which each quantity could still grow in a day, in any of these rows."""
     for name in QUANTITIES:
-        resolutions = []
+        bounds = []
         for row in rows:
-            drift = drifts(row).get(name)
-            if drift and drift.trend:
-                resolutions.append(drift.trend.resolution)
-        if resolutions:
-            yield texts(f"leaks_part_{name}", amount=_amount(name, max(resolutions)))
+            drift = judged(row).get(name)
+            if drift and drift.most_per_day is not None:
+                bounds.append(drift.most_per_day)
+        if bounds:
+            yield texts(f"leaks_part_{name}", amount=_amount_per_day(name, max(bounds)))
 
 
 def _verdict_in_words(drift: Drift, texts: Texts) -> str:
-    """Return the verdict with the slope, or with the growth that noise may hide."""
+    """Return the verdict with the slope, or with the most that could still grow in a day."""
     verdict = texts(f"leaks_verdict_{drift.verdict}")
     if drift.trend is None:
         return verdict
     if drift.verdict in ("growing", "falling"):
-        return texts("leaks_cell_moves", verdict=verdict, slope=_slope(drift, drift.trend))
+        slope = _slope(drift, drift.trend)
+        day = _growth_per_day(drift, drift.trend)
+        return texts("leaks_cell_moves", verdict=verdict, slope=slope, day=day)
     key = "leaks_cell_unknown" if drift.verdict == "unknown" else "leaks_cell_level"
-    return texts(key, verdict=verdict, resolution=_amount(drift.quantity, drift.trend.resolution))
+    return texts(key, verdict=verdict, most=_most_per_day(drift))
+
+
+def _growth_per_day(drift: Drift, trend: Trend) -> str:
+    reach = (trend.high - trend.low) / 2 * drift.times_per_day
+    return _amount_per_day(drift.quantity, trend.slope * drift.times_per_day, reach)
+
+
+def _most_per_day(drift: Drift) -> str:
+    if drift.most_per_day is None:
+        return EMPTY
+    return _amount_per_day(drift.quantity, drift.most_per_day)
+
+
+def _amount_per_day(quantity: str, value: float, spread: float | None = None) -> str:
+    if quantity in IN_BYTES:
+        return daily(value, spread)
+    return counted(value, spread) if abs(value) < _FEW else whole(value)
 
 
 def _slope(drift: Drift, trend: Trend) -> str:

@@ -14,10 +14,12 @@ from reusebench.storage.result import Series
 #: which show a leak into free memory of the heap.
 RSS = "memory"
 HEAP = "heap"
-#: The leak that a run of 2 minutes must find is 1 MB a minute. The kernel's counter of RSS may be
-#: off by 128 KiB between two times on 2 CPUs: it is folded in batches of 32 pages for each
-#: (lib/percpu_counter.c). The error of more CPUs shows in the noise.
-PRECISION = Precision(least_growth=1e6 / 60, reading_error=128 * 1024)
+#: The standard deviation of a reading, however little the readings differ. The kernel's counter of
+#: RSS may be off by 128 KiB between two times on 2 CPUs: it is folded in batches of 32 pages for
+#: each (lib/percpu_counter.c). The error of more CPUs shows in the noise. The heap in use is exact
+#: but for blocks that come and go with each frame.
+READING_ERRORS = {RSS: 128.0 * 1024, HEAP: 4.0 * 1024}
+_SECONDS_PER_DAY = 86_400
 #: Verdicts on memory over time. If repeats differ, the first of these counts: a leak in one of them
 #: is a leak.
 GROWTH_VERDICTS = ("growing", "grew_then_level", "falling", "level", "unknown")
@@ -43,6 +45,18 @@ class Growth:
     level_after_s: float | None
     #: The smallest growth that each of these repeats would have distinguished from noise.
     resolution: float
+    #: The length of a run that would show whether memory grows.
+    needed_s: float
+
+    @property
+    def per_day(self) -> float:
+        """The growth in a day."""
+        return self.slope * _SECONDS_PER_DAY
+
+    @property
+    def most_per_day(self) -> float:
+        """The most by which it could still grow in a day."""
+        return max(0.0, self.high) * _SECONDS_PER_DAY
 
 
 def readings_of(series: Series, memory: str) -> Sequence[int | None]:
@@ -63,7 +77,8 @@ def trends(row: Row, memory: str = RSS) -> Sequence[tuple[Series, Trend]]:
         known = [size for size in readings if size is not None]
         if not readings or len(known) < len(readings):
             continue
-        fitted = trend(series.seconds, known, PRECISION)
+        precision = Precision(row.leak_limits.bytes_per_s, READING_ERRORS[memory])
+        fitted = trend(series.seconds, known, precision)
         if fitted:
             repeats.append((series, fitted))
     return repeats
@@ -71,10 +86,16 @@ def trends(row: Row, memory: str = RSS) -> Sequence[tuple[Series, Trend]]:
 
 def growth(row: Row, memory: str = RSS) -> Growth | None:
     """Return the growth of RSS or HEAP over time; None if there are too few readings."""
-    repeats = [fitted for _, fitted in trends(row, memory)]
-    if not repeats:
+    series_trends = trends(row, memory)
+    if not series_trends:
         return None
 
+    repeats = [fitted for _, fitted in series_trends]
+    limit = row.leak_limits.bytes_per_s
+    needed_s = []
+    for series, fitted in series_trends:
+        length_s = series.seconds[-1] - series.seconds[0]
+        needed_s.append(length_s * fitted.length_needed(limit))
     verdicts = {repeat.verdict for repeat in repeats}
     verdict = next(name for name in GROWTH_VERDICTS if name in verdicts)
     decisive = [repeat for repeat in repeats if repeat.verdict == verdict]
@@ -89,4 +110,5 @@ def growth(row: Row, memory: str = RSS) -> Growth | None:
         confidence_percent=min(repeat.growing_confidence_percent for repeat in decisive),
         level_after_s=max(level_times_s, default=None),
         resolution=max(repeat.resolution for repeat in decisive),
+        needed_s=max(needed_s),
     )

@@ -31,6 +31,7 @@ _GROWTH_COLUMNS = (
     "level_after_s",
     "resolution_bytes_per_s",
 )
+_DAY_COLUMNS = ("growth_bytes_per_day", "most_growth_bytes_per_day")
 #: Columns after the identity of a configuration; new columns come at the end.
 STREAM_COLUMNS = (
     "baseline",
@@ -62,6 +63,8 @@ STREAM_COLUMNS = (
     "throttled_percent",
     *(f"{RSS}_{name}" for name in _GROWTH_COLUMNS),
     *(f"{HEAP}_{name}" for name in _GROWTH_COLUMNS),
+    *(f"{RSS}_{name}" for name in _DAY_COLUMNS),
+    *(f"{HEAP}_{name}" for name in _DAY_COLUMNS),
 )
 
 
@@ -155,4 +158,6 @@ def _growth_values(row: Row, memory: str) -> dict[str, Any]:
         f"{memory}_growing_confidence_percent": rounded(grown.confidence_percent, 3),
         f"{memory}_level_after_s": rounded(grown.level_after_s, 3),
         f"{memory}_resolution_bytes_per_s": rounded(grown.resolution, 3),
+        f"{memory}_growth_bytes_per_day": rounded(grown.per_day),
+        f"{memory}_most_growth_bytes_per_day": rounded(grown.most_per_day),
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from reusebench.reports.base.formatting import (
+    daily,
     mib,
     mib_per_minute,
     mib_spread,
@@ -43,6 +45,8 @@ from reusebench.storage.result import BUSY_PERCENT
 
 _MINUTE_S = 60
 _HOUR_S = 3600
+#: Durations from this number of minutes on are told in hours.
+_WHOLE_HOURS_MIN = 120
 
 
 def workload_sentence(workload: Workload, texts: Texts) -> str:
@@ -218,7 +222,8 @@ def growth_sentences(workload: Workload, texts: Texts) -> list[str]:
 def _verdict_sentence(workload: Workload, memory: str, verdict: str, texts: Texts) -> list[str]:
     """Return the sentence on all scenarios with the verdict; empty if there are none."""
     parts = []
-    resolutions = []
+    most_per_day = []
+    needed_s = []
     for row in workload.rows:
         grown = growth(row, memory)
         if grown is None or grown.verdict != verdict:
@@ -227,21 +232,34 @@ def _verdict_sentence(workload: Workload, memory: str, verdict: str, texts: Text
         if grown.count < grown.repeats and verdict not in ("level", "unknown"):
             part = texts("streams_trend_in", part=part, count=grown.count, repeats=grown.repeats)
         parts.append(part)
-        resolutions.append(grown.resolution)
+        most_per_day.append(grown.most_per_day)
+        needed_s.append(grown.needed_s)
     if not parts:
         return []
     sentence = texts(
         f"streams_trend_{verdict}",
         what=texts(f"streams_what_{memory}"),
         parts=texts.joined(parts),
-        resolution=mib_per_minute(max(resolutions)),
+        most=daily(max(most_per_day)),
+        duration=_duration_option(max(needed_s)),
     )
     return [sentence]
 
 
+def _duration_option(length_s: float) -> str:
+    """Return a value of --duration of at least 2 minutes, in whole minutes or hours."""
+    minutes = max(2, math.ceil(length_s / 60))
+    return f"{minutes}m" if minutes < _WHOLE_HOURS_MIN else f"{math.ceil(minutes / 60)}h"
+
+
 def growth_in_words(grown: Growth, texts: Texts) -> str:
     """Return the verdict as a few words, for a cell or the title of a panel."""
-    values = {"slope": mib_per_minute(grown.slope), "seconds": whole(grown.level_after_s or 0)}
+    values = {
+        "slope": mib_per_minute(grown.slope),
+        "day": daily(grown.per_day),
+        "most": daily(grown.most_per_day),
+        "seconds": whole(grown.level_after_s or 0),
+    }
     return texts(f"streams_verdict_{grown.verdict}", **values)
 
 
@@ -373,6 +391,8 @@ def _growth_values(row: Row, grown: Growth, texts: Texts) -> dict[str, str]:
         "slope": mib_per_minute(grown.slope),
         "low": mib_per_minute(grown.low),
         "high": mib_per_minute(grown.high),
+        "day": daily(grown.per_day),
+        "most": daily(grown.most_per_day),
         "confidence": plain(grown.confidence_percent),
         "seconds": whole(grown.level_after_s or 0),
     }

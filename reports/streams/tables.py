@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from reusebench.measured.streams.threads import STAGES
 from reusebench.reports.base.formatting import (
     EMPTY,
+    daily,
     mib,
     mib_per_minute,
     milliseconds,
@@ -56,7 +57,7 @@ _MACHINE_COLUMNS = (
     "growth",
     "slope",
     "interval",
-    "resolution",
+    "most",
     "heap",
     "heap_slope",
 )
@@ -257,7 +258,7 @@ def _growth_cells(row: Row, texts: Texts) -> list[str]:
             growth_in_words(rss, texts),
             mib_per_minute(rss.slope),
             texts("streams_range", low=low, high=high),
-            mib_per_minute(rss.resolution),
+            daily(rss.most_per_day),
         ]
     heap_cells = [EMPTY] * 2
     heap = growth(row, HEAP)

@@ -10,6 +10,7 @@ import pytest
 
 from reusebench.reports.base.texts import texts_of
 from tests.helpers.support import Reusebench
+from tests.reports.sections.test_leaks import cycles_result
 from tests.reports.stored import changed, even, full_run, machine, result, write_run
 
 pytestmark = pytest.mark.process
@@ -185,3 +186,18 @@ def test_output_that_cannot_be_written(tmp_path: Path, reusebench: Reusebench) -
     )
     assert done.exit_code == 2
     assert re.match(r"Error: cannot write the report into .*--output DIR$", done.err)
+
+
+def test_leaks_at_the_rates_of_the_user(tmp_path: Path, reusebench: Reusebench) -> None:
+    """The same stored cycles are level or not by the limit that is given; a wrong one is named."""
+    write_run(tmp_path, [cycles_result(tmp_path)])
+    options = ("report", "--storage", tmp_path, "--output", tmp_path / "out", "--format", "csv")
+    told = " ".join(reusebench(*options).out.split())
+    assert "no leak was found" in told
+    assert "30 inferences in each second, and 60 cycles of the other kinds in each hour" in told
+    strict = reusebench(*options, "--leak-cycles", "6000", "--leak-limit", "1KiB").out
+    assert "whether memory leaks cannot be told yet" in " ".join(strict.split())
+    assert "less than 1.0 KiB a day" in " ".join(strict.split())
+    wrong = reusebench(*options, "--leak-limit", "much")
+    assert wrong.exit_code == 2
+    assert "is not a size; valid: a number with B, KiB" in " ".join(wrong.err.split())

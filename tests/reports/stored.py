@@ -20,6 +20,7 @@ from reusebench.measured.plan import LOAD, Context, Model, Plan, Streams
 from reusebench.measured.runtimes.base import Copies
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.grouping import group_results
+from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
 from reusebench.reports.results.rows import Group, Row
 from reusebench.samplers.readings import (
     Environment,
@@ -505,10 +506,10 @@ def first_look(storage: Path) -> list[Result]:
     return [*infos, *(as_measured(info, name) for info, name in zip(infos, steps))]
 
 
-def group_of(storage: Path, *infos: Result) -> Group:
+def group_of(storage: Path, *infos: Result, leak_limits: LeakLimits = DEFAULT_LEAK_LIMITS) -> Group:
     """Write a run of these results, and return their one group."""
     write_run(storage, infos)
-    (group,) = groups_of(storage)
+    (group,) = group_results(runs_of(storage), leak_limits)
     return group
 
 

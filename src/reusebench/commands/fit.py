@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import click
 
 from reusebench.commands.benching import run_bench
 from reusebench.commands.fit_text import answer_lines, mib_text
 from reusebench.commands.known_runs import warn
-from reusebench.commands.options import PATH, target_storage
+from reusebench.commands.options import PATH, Parsed, target_storage
 from reusebench.fit.answering import stored_answer, with_measured
 from reusebench.fit.layouts import Demand, Layout
 from reusebench.fit.npu_costs import NpuCosts
@@ -64,33 +63,13 @@ _MIB = 2**20
 _REPEATS = {"npu": 1, "cpu": 2}
 
 
-class _Parsed(click.ParamType):  # type: ignore[type-arg]
-    """The value of one of pytest's options, read by its parser."""
-
-    name = "TEXT"
-
-    def __init__(self, parse: Callable[[str], Any], *words: str) -> None:
-        """Take the parser, and `words` that stand for themselves."""
-        self._parse = parse
-        self._words = words
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value; a mistake becomes click's error."""
-        if not isinstance(value, str) or value in self._words:
-            return value
-        try:
-            return self._parse(value)
-        except argparse.ArgumentTypeError as error:
-            self.fail(f"{error}{''.join(f', or {word}' for word in self._words)}", param, ctx)
-
-
 _count = click.IntRange(min=1, max=MOST_CONTEXTS)
 
 
 @click.command()
 @click.option(
     "--limit",
-    type=_Parsed(parse_size, _FREE),
+    type=Parsed(parse_size, _FREE),
     metavar="SIZE",
     help=(
         "Available memory, such as 64MiB; `free`: this board's free memory. It is the NPU's memory"
@@ -103,7 +82,7 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
 @click.option(
     "--resolution",
     "resolutions",
-    type=_Parsed(parse_resolution),
+    type=Parsed(parse_resolution),
     metavar="FILE[,WEIGHTLESS]",
     multiple=True,
     help="In place of --model: resolutions of one network, the one with the weights first.",
@@ -142,14 +121,14 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
 @click.option("--rknn-library", type=PATH, metavar="FILE", help="As for pytest bench/.")
 @click.option(
     "--npu-memory",
-    type=_Parsed(parse_size),
+    type=Parsed(parse_size),
     metavar="SIZE",
     help="Virtual boards only: the memory that `free` means.",
 )
 @click.option(
     "--shape",
     "shapes",
-    type=_Parsed(parse_shape),
+    type=Parsed(parse_shape),
     metavar="[NAME=]SIZES",
     multiple=True,
     help="As for pytest bench/.",

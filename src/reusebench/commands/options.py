@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from reusebench.reports.base.texts import LANGUAGES
+from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
 from reusebench.storage.board_storage import board_storage
+from reusebench.storage.limits import parse_size
 from reusebench.storage.metrics import METRICS, Metric, find_metric
 
 __all__ = [
     "PATH",
+    "Parsed",
     "language",
+    "leak_limits",
     "metrics",
     "output",
     "project",
@@ -24,6 +31,28 @@ __all__ = [
 
 #: A path. The code that opens it checks whether it exists, and says what to do.
 PATH = click.Path(path_type=Path)
+_rate = click.FloatRange(min=0, min_open=True, max=1e6)
+
+
+class Parsed(click.ParamType):  # type: ignore[type-arg]
+    """The value of one of pytest's options, read by its parser."""
+
+    name = "TEXT"
+
+    def __init__(self, parse: Callable[[str], Any], *words: str) -> None:
+        """Take the parser, and `words` that stand for themselves."""
+        self._parse = parse
+        self._words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value; a mistake becomes click's error."""
+        if not isinstance(value, str) or value in self._words:
+            return value
+        try:
+            return self._parse(value)
+        except argparse.ArgumentTypeError as error:
+            self.fail(f"{error}{''.join(f', or {word}' for word in self._words)}", param, ctx)
+
 
 storage = click.option(
     "--storage",
@@ -103,3 +132,47 @@ def metrics(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
         callback=find_all,
         help=f"Only this figure; repeatable. Default: {default}. Valid: {', '.join(names)}.",
     )
+
+
+def leak_limits(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options of LeakLimits, which the command gets as `leak_limits`."""
+    default = DEFAULT_LEAK_LIMITS
+
+    @click.option(
+        "--leak-rate",
+        type=_rate,
+        metavar="N",
+        default=default.inferences_per_s,
+        help=(
+            "Inferences per second in use, by which a leak per inference is told per day. Default:"
+            f" {default.inferences_per_s:g}."
+        ),
+    )
+    @click.option(
+        "--leak-cycles",
+        type=_rate,
+        metavar="N",
+        default=default.cycles_per_hour,
+        help=(
+            "Contexts made and destroyed, replaced or given new memory per hour in use. Default:"
+            f" {default.cycles_per_hour:g}."
+        ),
+    )
+    @click.option(
+        "--leak-limit",
+        type=Parsed(parse_size),
+        metavar="SIZE",
+        default=default.bytes_per_day,
+        help=(
+            "Memory per day, such as 1MiB: what could still grow is level below this. Default:"
+            f" {default.bytes_per_day / 2**20:g}MiB."
+        ),
+    )
+    @functools.wraps(command)
+    def with_limits(
+        *arguments: Any, leak_rate: float, leak_cycles: float, leak_limit: float, **options: Any
+    ) -> int:
+        limits = LeakLimits(leak_rate, leak_cycles, leak_limit)
+        return command(*arguments, leak_limits=limits, **options)
+
+    return with_limits

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from reusebench.commands.known_runs import warn
-from reusebench.commands.options import language, output, storages
+from reusebench.commands.options import language, leak_limits, output, storages
 from reusebench.reports.base.drawing_pool import finished
 from reusebench.reports.base.svg import write_figures
 from reusebench.reports.base.table import TABLE_FORMATS
@@ -20,6 +20,7 @@ from reusebench.reports.page.exported_tables import write_tables
 from reusebench.reports.page.index import REPORT_PAGE, figures_by_file, start_figures, write_report
 from reusebench.reports.page.terminal import print_group, print_opening, print_programs
 from reusebench.reports.results.labels import labels_of
+from reusebench.reports.results.leak_limits import LeakLimits
 from reusebench.reports.sections.answer import opening
 from reusebench.storage.metrics import find_metric
 from reusebench.storage.runs import run_of
@@ -50,18 +51,20 @@ _DEFAULT_FORMATS = (_PAGE, "csv", "md")
     multiple=True,
     help=f"Form of the output; repeatable. Default: {', '.join(_DEFAULT_FORMATS)}.",
 )
+@leak_limits
 def report(
     storages: Sequence[Path],
     runs: Sequence[str],
     output: Path,
     language: str,
     formats: Sequence[str],
+    leak_limits: LeakLimits,
 ) -> int:
     """Write the report of stored runs, and print its answers and tables.
 
     Exits with 1 if a stored file could not be read.
     """
-    material = read_material(storages, runs)
+    material = read_material(storages, runs, leak_limits)
     for file in material.bad_files:
         warn(file)
     try:

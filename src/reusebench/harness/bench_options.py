@@ -17,7 +17,6 @@ from reusebench.harness.plans.reading import read_plan_files
 from reusebench.harness.selection import add_selection_options, chip_of, host_of
 from reusebench.harness.settings import (
     MOST_CONTEXTS,
-    MOST_CYCLES,
     MOST_FPS,
     MOST_INFERENCES,
     MOST_QUEUED,
@@ -26,6 +25,7 @@ from reusebench.harness.settings import (
     excess,
     parse_duration,
 )
+from reusebench.measured.plan import MOST_CYCLES
 from reusebench.scenarios.catalogue import Parameters
 from reusebench.system.user_files import Pins
 from reusebench.targets.chips import CHIPS

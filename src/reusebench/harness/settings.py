@@ -18,7 +18,6 @@ from reusebench.scenarios.catalogue import Parameters
 
 __all__ = [
     "MOST_CONTEXTS",
-    "MOST_CYCLES",
     "MOST_FPS",
     "MOST_INFERENCES",
     "MOST_QUEUED",
@@ -39,8 +38,6 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
 MOST_CONTEXTS = 1024
 #: Timed inferences per process. The harness keeps about 100 bytes for each latency.
 MOST_INFERENCES = 1_000_000
-#: Cycles per process. The harness keeps about 5 KB of readings per cycle.
-MOST_CYCLES = 10_000
 #: Frames per second and stream. No camera gives more.
 MOST_FPS = 1000
 #: Frames per second of all streams together. Beyond this the measured process never catches up.

@@ -31,6 +31,7 @@ __all__ = [
     "MECHANISMS",
     "MMZ",
     "MODEL",
+    "MOST_CYCLES",
     "MOST_STREAMS",
     "NATIVE_OUTPUT",
     "OUTPUT",
@@ -109,6 +110,8 @@ INFERENCES_PER_CYCLE = 10
 
 #: More than any board serves; a stored plan may come from anywhere.
 MOST_STREAMS = 1024
+#: Cycles per process. The harness keeps about 5 KB of readings per cycle.
+MOST_CYCLES = 10_000
 
 
 class InvalidPlan(ValueError):

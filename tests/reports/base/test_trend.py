@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
-from reusebench.reports.base.trend import LEAST_POINTS, Trend, trend
-from reusebench.reports.streams.growth import PRECISION
+from reusebench.reports.base.trend import LEAST_POINTS, Precision, Trend, trend
 
 KIB = 2**10
 MIB = 2**20
 LEAK_BYTES_PER_S = 1e6 / 60
+READING_ERROR = 128 * KIB
+PRECISION = Precision(LEAK_BYTES_PER_S, READING_ERROR)
 PAGE = 4 * KIB
 
 
@@ -24,12 +25,16 @@ def trend_of(
     every_s: float = 1.0,
     noise: float = 0.05 * MIB,
     seed: int = 1,
+    limit: float = LEAK_BYTES_PER_S,
 ) -> Trend:
-    """Return the trend of `shape`, bytes over 300 MiB by second, with noise, in pages."""
+    """Return the trend of `shape`, bytes over 300 MiB by second, with noise, in pages.
+
+    Growth below `limit` per second is level.
+    """
     draw = random.Random(seed)
     seconds = [number * every_s for number in range(count)]
     readings = [_paged(300 * MIB + shape(int(at)) + draw.gauss(0, noise)) for at in seconds]
-    fitted = trend(seconds, readings, PRECISION)
+    fitted = trend(seconds, readings, Precision(limit, READING_ERROR))
     assert fitted is not None
     return fitted
 
@@ -47,9 +52,9 @@ def _leak(second: int) -> float:
 
 
 def _verdicts(
-    shape: Callable[[int], float], noise: float, seeds: Sequence[int] = range(20)
+    shape: Callable[[int], float], noise: float, limit: float = LEAK_BYTES_PER_S
 ) -> list[str]:
-    return [trend_of(shape, noise=noise, seed=seed).verdict for seed in seeds]
+    return [trend_of(shape, noise=noise, seed=seed, limit=limit).verdict for seed in range(20)]
 
 
 def test_a_leak_is_found_in_two_minutes() -> None:
@@ -89,7 +94,7 @@ def test_a_flat_series_is_level_and_not_beyond_doubt() -> None:
 def test_the_resolution_is_what_is_found() -> None:
     """A growth of the size of the resolution is found at least as often as it is missed."""
     resolution = trend_of(_level, noise=MIB / 2).resolution
-    verdicts = _verdicts(lambda second: second * resolution, MIB / 2)
+    verdicts = _verdicts(lambda second: second * resolution, MIB / 2, limit=resolution / 10)
     assert verdicts.count("growing") >= 10
 
 
@@ -123,18 +128,56 @@ def test_a_walk_is_not_taken_for_a_line() -> None:
     assert sum(fitted is not None and fitted.verdict == "growing" for fitted in trends) <= 1
 
 
-@pytest.mark.parametrize("size", [MIB, 3 * MIB, 30 * MIB])
-def test_one_step_is_no_leak(size: int) -> None:
-    """It is level from the step on; the slope belongs to the last part, not to the whole."""
-    step = trend_of(lambda second: size * (second >= 50))
+@pytest.mark.parametrize(("size", "count"), [(MIB, 150), (3 * MIB, 300), (30 * MIB, 2000)])
+def test_one_step_is_no_leak(size: int, count: int) -> None:
+    """It is level from the step on if the step could not come often enough to pass the limit; the
+    slope belongs to the last part, not to the whole.
+    """
+    step = trend_of(lambda second: size * (second >= 50), count=count)
     assert step.verdict == "grew_then_level"
-    assert step.level_after == pytest.approx(50, abs=3)
-    assert abs(step.slope) < size / 120 / 2
+    assert step.level_after is not None
+    assert 50 <= step.level_after <= count * 0.55
+    assert abs(step.slope) < size / count / 2
+    assert step.high > step.coarse > 0.8 * size / (count - 51)
+
+
+@pytest.mark.parametrize("at", [20, 60, 100])
+def test_a_step_that_may_come_again_is_not_level(at: int) -> None:
+    """3 MiB once in two minutes may be the first of many: the interval has room for the others."""
+    step = trend_of(lambda second: 3 * MIB * (second >= at))
+    assert step.verdict == "unknown"
+    # The noise hides some of the step.
+    assert step.low < 0.9 * 3 * MIB / max(at, 120 - at) < step.high
+
+
+def test_what_could_still_grow_is_level_below_the_limit_alone() -> None:
+    """Growth that is certain is level if it is small enough to be allowed."""
+    verdicts = {}
+    for limit in (1.2, 0.9, 0.1):
+        shape = trend_of(_leak, noise=0, limit=limit * LEAK_BYTES_PER_S)
+        verdicts[limit] = shape.verdict
+    assert verdicts == {1.2: "level", 0.9: "growing", 0.1: "growing"}
+
+
+def test_a_series_as_long_as_is_needed_tells() -> None:
+    """The advised length makes an unknown series level or growing."""
+    for rate, verdict in ((0.0, "level"), (0.6, "growing")):
+
+        def shape(second: int, rate: float = rate) -> float:
+            return rate * _leak(second)
+
+        limit = LEAK_BYTES_PER_S / 4
+        short = trend_of(shape, noise=2 * MIB, limit=limit)
+        assert short.verdict == "unknown"
+        needed = round(120 * short.length_needed(limit))
+        assert trend_of(shape, noise=2 * MIB, limit=limit, count=needed).verdict == verdict
 
 
 def test_a_step_is_seen_in_a_long_run() -> None:
     """A step that is small per second of an hour is detected all the same."""
-    step = trend_of(lambda second: 3 * MIB * (second >= 1200), count=1200, every_s=3.0)
+    step = trend_of(
+        lambda second: 3 * MIB * (second >= 1200), count=1200, every_s=3.0, limit=2 * KIB
+    )
     assert step.verdict == "grew_then_level"
     assert step.level_after == pytest.approx(1200, abs=120)
 
@@ -199,7 +242,9 @@ def test_a_spike_changes_nothing() -> None:
 
 def test_a_long_soak_sees_smaller_growth() -> None:
     """In a day of readings a minute apart, a tenth of the leak is found."""
-    soak = trend_of(lambda second: _leak(second) / 10, count=1440, every_s=60.0, noise=MIB)
+    soak = trend_of(
+        lambda second: _leak(second) / 10, count=1440, every_s=60.0, noise=MIB, limit=100
+    )
     assert soak.verdict == "growing"
     assert soak.slope == pytest.approx(LEAK_BYTES_PER_S / 10, rel=0.05)
     assert soak.resolution < LEAK_BYTES_PER_S / 10
@@ -207,7 +252,7 @@ def test_a_long_soak_sees_smaller_growth() -> None:
 
 def test_the_start_of_the_clock_does_not_matter() -> None:
     """The same readings later have the same trend, and their level begins later."""
-    readings = [300 * MIB + 3 * MIB * (second >= 50) + second % 3 * PAGE for second in range(120)]
+    readings = [300 * MIB + MIB // 2 * (second >= 50) + second % 3 * PAGE for second in range(120)]
     early = trend(range(120), readings, PRECISION)
     later = trend(range(1000, 1120), readings, PRECISION)
     assert early is not None

@@ -111,11 +111,13 @@ PROMISED = {
         " memory_growing_confidence_percent memory_level_after_s memory_resolution_bytes_per_s"
         " heap_verdict heap_slope_bytes_per_s heap_slope_low_bytes_per_s"
         " heap_slope_high_bytes_per_s heap_growing_confidence_percent heap_level_after_s"
-        f" heap_resolution_bytes_per_s {_ORIGIN}"
+        f" heap_resolution_bytes_per_s memory_growth_bytes_per_day memory_most_growth_bytes_per_day"
+        f" heap_growth_bytes_per_day heap_most_growth_bytes_per_day {_ORIGIN}"
     ),
     "leaks": (
         f"{_CONFIGURATION} quantity unit per cycles verdict slope slope_low slope_high "
-        f"growing_confidence_percent resolution kept {_ORIGIN}"
+        "growing_confidence_percent resolution kept times_per_day growth_per_day"
+        f" growth_per_day_low growth_per_day_high limit_per_day cycles_needed {_ORIGIN}"
     ),
 }
 #: Tables with rows of each configuration; the page explains their common columns once.

@@ -99,15 +99,19 @@ def _grown(row: Row) -> list[str]:
 
 
 def test_nothing_grows(tmp_path: Path) -> None:
-    """One sentence names the scenarios, their cycles, and the growth that would have shown."""
+    """One sentence names the scenarios, their cycles, and the growth per day that could be; another
+    the rates and the limit.
+    """
     infos = [cycles_result(tmp_path, name) for name in ("cycles_contexts", "cycles_replaced")]
     group = group_of(tmp_path, *infos)
     assert leak_sentences(group.rows, ENGLISH) == []
-    (sentence,) = level_sentences(group.rows, ENGLISH)
+    sentence, rates = level_sentences(group.rows, ENGLISH)
     assert sentence.startswith(
-        "Nothing grows in 25 cycles: Contexts made and destroyed; Contexts replaced. "
+        "Nothing grows in 25 cycles: Contexts made and destroyed; Contexts replaced. What could"
+        " still grow in a day is less than: 0.2 MiB of memory; 52.1 KiB of heap in use; "
     )
-    assert " KiB of heap in use; 0.15 file descriptors; " in sentence
+    assert rates.startswith("A day is taken to have 30 inferences in each second, and 60 cycles ")
+    assert "less than 10.0 MiB a day" in rates
 
 
 @pytest.mark.parametrize(
@@ -116,14 +120,22 @@ def test_nothing_grows(tmp_path: Path) -> None:
         (
             "cycles_inferences",
             {"heap": steady(400 * KIB), "memory": steady(400 * KIB)},
-            "inference leaks 40.0 ±",
+            "inference leaks 40.0 ±2.0 KiB of heap in use (98.9 ±",
         ),
-        ("cycles_contexts", {"heap": steady(3 * MIB)}, "cycle leaks 3.0 ±0.0 MiB of heap in use."),
-        ("cycles_contexts", {"fds": steady(2)}, "cycle leaks 2.00 ±0.05 file descriptors."),
+        (
+            "cycles_contexts",
+            {"heap": steady(3 * MIB)},
+            "cycle leaks 3.0 ±0.2 MiB of heap in use (4,320 ±",
+        ),
+        (
+            "cycles_contexts",
+            {"fds": steady(2)},
+            "cycle leaks 2.00 ±0.15 file descriptors (2,880 a day).",
+        ),
         (
             "cycles_contexts",
             {"heap": steady(MIB), "fds": steady(1)},
-            "MiB of heap in use; 1.00 ±0.05 file",
+            "MiB a day); 1.00 ±0.10 file",
         ),
     ],
 )
@@ -140,7 +152,8 @@ def test_memory_that_the_heap_does_not_explain(tmp_path: Path) -> None:
     row = _row(tmp_path, memory=steady(MIB))
     assert _grown(row) == ["memory"]
     (sentence,) = leak_sentences([row], ENGLISH)
-    assert "1.0 ±0.0 MiB of memory. The heap in use does not grow with it: " in sentence
+    assert "1.0 ±0.1 MiB of memory (1,440 ±" in sentence
+    assert "MiB a day). The heap in use does not grow with it: " in sentence
 
 
 def test_what_the_first_cycles_keep_is_no_leak(tmp_path: Path) -> None:
@@ -163,9 +176,9 @@ def test_memory_that_moves_is_clear_by_the_heap(tmp_path: Path) -> None:
     rows = [_row(tmp_path / "heap", memory=noisy), _row(tmp_path / "none", memory=noisy, heap=None)]
     assert [drifts(row)["memory"].verdict for row in rows] == ["unknown", "unknown"]
     assert [[drift.quantity for drift in unclear(row)] for row in rows] == [[], ["memory"]]
-    (sentence,) = level_sentences(rows[1:], ENGLISH)
-    assert "not clear whether it grows: " in sentence
-    assert sentence.endswith("Measure with more cycles: --cycles 250.")
+    sentence, _ = level_sentences(rows[1:], ENGLISH)
+    assert "it cannot be told whether it grows: up to " in sentence
+    assert sentence.endswith(" more cycles would tell: --cycles 3000.")
 
 
 def test_too_few_cycles(tmp_path: Path) -> None:
@@ -174,14 +187,14 @@ def test_too_few_cycles(tmp_path: Path) -> None:
     assert "too few cycles to tell of: Heap in use" in level_sentences([row], ENGLISH)[0]
     table = verdicts_table([row], ENGLISH)
     assert table is not None
-    assert table.rows[0][1][3] == "not clear"
+    assert table.rows[0][1][3] == "cannot be told"
 
 
 def test_memory_as_allocated_is_no_leak(tmp_path: Path) -> None:
     """Memory that malloc_trim gives back is told with its size, without a warning."""
     row = _row(tmp_path, allocated=lambda cycle: 30 * MIB * (cycle > 0))
     assert kept_bytes(row) == 30 * MIB
-    (_, sentence) = level_sentences([row], ENGLISH)
+    sentence = level_sentences([row], ENGLISH)[1]
     assert "up to 30.0 MiB more were in memory before malloc_trim" in sentence
 
 
@@ -204,7 +217,7 @@ def test_a_process_that_failed(tmp_path: Path) -> None:
     failure = Failure("crashed", "cycle", None, KILLED)
     row = _row(tmp_path, fds=steady(1), failure=failure)
     sentences = level_sentences([row], ENGLISH)
-    assert "Contexts made and destroyed: crashed after 25 whole cycles: " in sentences[-1]
+    assert "Contexts made and destroyed: crashed after 25 whole cycles: " in sentences[-2]
     assert _grown(row) == ["fds"]
 
 
@@ -237,7 +250,10 @@ def test_no_leak_is_said_too(tmp_path: Path) -> None:
     shown = opening([group], ["here"], ENGLISH)
     assert (shown.answers, shown.others) == (
         [],
-        ["here: no leak was found (kinds of work that were repeated: 1; 25 times each)."],
+        [
+            "here: no leak was found (kinds of work that were repeated: 1; 25 times each). Less"
+            " than 0.2 MiB a day could still grow."
+        ],
     )
 
 

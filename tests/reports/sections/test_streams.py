@@ -16,6 +16,7 @@ from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.material import Material, read_material
 from reusebench.reports.page.terminal import print_group
 from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.leak_limits import LeakLimits
 from reusebench.reports.results.published import published_rows
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.answer import opening
@@ -200,35 +201,50 @@ def test_one_context_per_core_against_several_per_stream(streams_group: Group) -
 
 
 @pytest.mark.parametrize(
-    ("shape", "sentence"),
+    ("shape", "limit_mib", "sentence"),
     [
+        (level, 200, "RSS is level: {name}. Less than 183 MiB a day could still grow."),
         (
             level,
+            150,
             (
-                "RSS is level: {name}. A growth of 0.36 MiB/min would have been detected in four"
-                " runs of five."
+                "RSS: the run is too short to show whether it grows: {name}. It could still grow by"
+                " up to 183 MiB a day. Run it longer: --duration 3m."
             ),
         ),
-        (grown_until(41), "RSS grew, then stayed level: {name} after 41 s."),
+        (
+            grown_until(41),
+            5000,
+            "RSS grew, then stayed level: {name} after 41 s. Less than 3,557 MiB a day could",
+        ),
         (
             moving(1.02),
-            "RSS is still growing: {name} by 1.02 MiB/min (0.89 to 1.15, confidence 99.9 %).",
+            10,
+            (
+                "RSS is still growing: {name} by 1.02 MiB/min (0.88 to 1.16, confidence 99.9 %),"
+                " 1,469 MiB a day."
+            ),
         ),
-        (moving(-0.6), "RSS is falling: {name} -0.60 MiB/min (-0.73 to -0.47)."),
-        (noisy, "RSS: the run is too short to show whether it grows: {name}. "),
+        (moving(-0.6), 10, "RSS is falling: {name} -0.60 MiB/min (-0.73 to -0.47)."),
+        (noisy, 10, "RSS: the run is too short to show whether it grows: {name}. "),
     ],
 )
-def test_memory_over_time_in_words(tmp_path: Path, shape: Shape, sentence: str) -> None:
-    """Every verdict has its sentence, with its figures."""
-    workload = stored_workload(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(rss=shape)]))
-    rss, heap = growth_sentences(workload, ENGLISH)
+def test_memory_over_time_in_words(
+    tmp_path: Path, shape: Shape, limit_mib: int, sentence: str
+) -> None:
+    """Every verdict has its sentence, with its figures; the limit says what is level."""
+    info = streams_result(tmp_path, NAMES[1], [Frames(rss=shape)])
+    limits = LeakLimits(bytes_per_day=limit_mib * 2**20)
+    workload = workload_of(group_of(tmp_path, info, leak_limits=limits))
+    rss, heap = growth_sentences(workload, ENGLISH)[:2]
     assert rss.startswith(sentence.format(name=ENGLISH.scenario(NAMES[1])))
     assert heap.startswith("The heap in use is level: ")
 
 
 def test_a_leak_that_fills_holes_of_the_heap(tmp_path: Path) -> None:
     """If RSS is level and the heap in use grows, sentence, panel and table say so."""
-    group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(heap=moving(1.02))]))
+    info = streams_result(tmp_path, NAMES[1], [Frames(heap=moving(1.02))])
+    group = group_of(tmp_path, info, leak_limits=LeakLimits(bytes_per_day=500 * 2**20))
     workload = workload_of(group)
     rss, heap = growth_sentences(workload, ENGLISH)
     assert rss.startswith("RSS is level: ")
@@ -237,7 +253,7 @@ def test_a_leak_that_fills_holes_of_the_heap(tmp_path: Path) -> None:
     )
     svg = workload_figures(group, ENGLISH)["streams_1_over_time"]()
     assert svg is not None
-    assert "level; heap growing, 1.02 MiB/min" in svg
+    assert "level; heap growing, 1.02 MiB/min, 1,469 MiB a day" in svg
     table = machine_table(workload, ENGLISH)
     assert table is not None
     assert cells_of(table, NAMES[1])["Slope of the heap, MiB/min"] == "1.02"
@@ -247,7 +263,7 @@ def test_a_library_that_does_not_say_its_heap(tmp_path: Path) -> None:
     """The bytes that it has handed out are not known; RSS is shown alone."""
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(heap=None)]))
     (sentence,) = growth_sentences(workload_of(group), ENGLISH)
-    assert sentence.startswith("RSS is level: ")
+    assert sentence.startswith("RSS: the run is too short to show whether it grows: ")
     assert workload_figures(group, ENGLISH)["streams_1_over_time"]() is not None
 
 
@@ -401,7 +417,7 @@ def test_a_page_of_streams_alone_does_not_mention_inferences(
 
 @pytest.mark.parametrize(
     ("heap", "memory"),
-    [(moving(1.02), "The heap in use by 1.02 MiB/min (0.89 to 1.15, "), (level, "RSS by 2.00 ")],
+    [(moving(1.02), "The heap in use by 1.02 MiB/min (1.01 to 1.03, "), (level, "RSS by 2.00 ")],
 )
 def test_memory_that_still_grows_opens_the_page(tmp_path: Path, heap: Shape, memory: str) -> None:
     """A single mode whose saving is unknown counts too; the heap goes first, since RSS may hide a

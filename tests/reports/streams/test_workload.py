@@ -12,6 +12,7 @@ import pytest
 from reusebench.measured.streams.threads import STAGES
 from reusebench.reports.claims.claims import claims_records
 from reusebench.reports.explanation.explanation import explain
+from reusebench.reports.results.leak_limits import LeakLimits
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.speed import speed_comparisons
 from reusebench.reports.streams.growth import HEAP, growth
@@ -69,9 +70,11 @@ def published(streams_group: Group) -> Workload:
     return workload
 
 
-def row_with(storage: Path, frames: Sequence[Frames]) -> Row:
+def row_with(storage: Path, frames: Sequence[Frames], limit_mib: int = 10) -> Row:
     """Return the row of no reuse with these streams, one per repeat."""
-    return group_of(storage, streams_result(storage, "streams_no_reuse", frames)).rows[0]
+    info = streams_result(storage, "streams_no_reuse", frames)
+    limits = LeakLimits(bytes_per_day=limit_mib * MIB)
+    return group_of(storage, info, leak_limits=limits).rows[0]
 
 
 def test_memory_consists_of_import_decoding_and_inference(published: Workload) -> None:
@@ -213,19 +216,20 @@ def test_without_contexts_there_are_no_stages_after_decoding(published: Workload
 
 
 @pytest.mark.parametrize(
-    ("shapes", "verdict", "count"),
+    ("shapes", "limit_mib", "verdict", "count"),
     [
-        ((level, moving(1), level), "growing", 1),
-        ((level, level, grown_until(30)), "grew_then_level", 1),
-        ((noisy, level, level), "level", 2),
-        ((noisy, noisy, noisy), "unknown", 3),
+        ((level, moving(1), level), 500, "growing", 1),
+        ((level, level, grown_until(30)), 5000, "grew_then_level", 1),
+        ((noisy, level, level), 500, "level", 2),
+        ((noisy, level, level), 10, "unknown", 3),
+        ((noisy, noisy, noisy), 500, "unknown", 3),
     ],
 )
 def test_a_leak_in_one_process_is_a_leak(
-    tmp_path: Path, shapes: Sequence[Shape], verdict: str, count: int
+    tmp_path: Path, shapes: Sequence[Shape], limit_mib: int, verdict: str, count: int
 ) -> None:
     """If repeats differ, the gravest verdict counts, with the number of repeats that have it."""
-    grown = growth(row_with(tmp_path, [Frames(rss=shape) for shape in shapes]))
+    grown = growth(row_with(tmp_path, [Frames(rss=shape) for shape in shapes], limit_mib))
     assert grown is not None
     assert (grown.verdict, grown.count, grown.repeats) == (verdict, count, 3)
     if verdict == "growing":

@@ -12,8 +12,8 @@ import msgspec
 from reusebench.harness.plans.document import Document
 from reusebench.harness.plans.plan_file import PlanFile, PlanModel, PlanPace, PlanStreams
 from reusebench.harness.plans.plan_name import checked_name, is_built_in
-from reusebench.harness.settings import MOST_CONTEXTS, MOST_CYCLES, MOST_FPS
-from reusebench.measured.plan import Context, Model, Plan
+from reusebench.harness.settings import MOST_CONTEXTS, MOST_FPS
+from reusebench.measured.plan import MOST_CYCLES, Context, Model, Plan
 from reusebench.scenarios.catalogue import name_of_plan
 from reusebench.system.user_files import UserFileError, check_file
 
