@@ -34,7 +34,7 @@ _QUICK = ("--series=2", "--cycles=10", "--real=1", "--inferences=5")
 
 
 class Leak(NamedTuple):
-    """Bytes that are lost every so many inferences."""
+    """A piece that is lost after a number of inferences, again and again."""
 
     piece: int
     every: int
@@ -143,7 +143,7 @@ def _measured(model: object, leak: Leak, options: argparse.Namespace) -> list[di
 
 
 def _taken(leak: Leak) -> Leak:
-    """Return what glibc takes for a piece: with its header in 16 bytes, or in pages if large."""
+    """Return the leak with its header, in units of 16 bytes, or in pages if it is large."""
     if not leak.piece:
         return leak
     if leak.piece >= MMAP_THRESHOLD:

@@ -1,4 +1,4 @@
-"""A process that does cycles of inferences, and leaks a piece every so many inferences.
+"""A process that does cycles of inferences, and leaks a piece after some of them.
 
 leak_rates.py measures it. After each cycle it prints what it holds, as the measured process does
 (measured.usage), and waits for a line.

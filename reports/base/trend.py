@@ -108,7 +108,7 @@ class Trend:
     coarse: float
 
     def length_needed(self, least_growth: float) -> float:
-        """Return how many times longer a series must be to show growth above the limit, or none.
+        """Return the factor of length that a series needs to show growth above the limit, or none.
 
         The scatter of a slope falls with the length ** 1.5. A slope of noise alone lies within half
         of its scatter, which adds to it.

@@ -29,7 +29,7 @@ def drift(
 
 
 def pieces(size: int, every: int, begin: int = 0) -> Callable[[int], float]:
-    """Return a leak of pieces after so many inferences each."""
+    """Return a leak of pieces of `size`, each `every` inferences."""
     return lambda inferences: size * ((begin + inferences) // every)
 
 

@@ -108,7 +108,7 @@ def test_nothing_grows(tmp_path: Path) -> None:
     sentence, rates = level_sentences(group.rows, ENGLISH)
     assert sentence.startswith(
         "Nothing grows in 25 cycles: Contexts made and destroyed; Contexts replaced. What could"
-        " still grow in a day is less than: 0.2 MiB of memory; 52.1 KiB of heap in use; "
+        " still grow in a day is less than: 0.2 MiB of memory; 37.8 KiB of heap in use; "
     )
     assert rates.startswith("A day is taken to have 30 inferences in each second, and 60 cycles ")
     assert "less than 10.0 MiB a day" in rates
