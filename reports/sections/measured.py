@@ -121,6 +121,9 @@ def _model_notes(group: Group, texts: Texts) -> list[str]:
         if conversion:
             file = Path(conversion.source).name
             notes.append(texts("note_converted", model=model.name, file=file, by=conversion.by))
+        if model.options:
+            options = texts.joined(model.options)
+            notes.append(texts("note_needed_options", model=model.name, options=options))
         for key, inputs in _inputs_by_note(model).items():
             if inputs:
                 notes.append(texts(key, model=model.name, inputs=texts.joined(inputs)))

@@ -163,6 +163,8 @@ class Model:
     inputs: Tuple[InputData, ...] = ()
     #: None if the file is built in, or as the user gave it.
     conversion: Optional[Conversion] = None
+    #: The runtime's own options without which it does not run the file, NAME=VALUE each.
+    options: Tuple[str, ...] = ()
     #: Source of the files of every runtime, with equal inputs: the name of a built-in network, or
     #: the digest of the user's file. None means the file itself.
     origin: Optional[str] = field(default=None, compare=False)
@@ -513,9 +515,15 @@ class Plan:
         return index < len(models) and models[index] not in models[:index]
 
     def options_of(self, index: int) -> Tuple[str, ...]:
-        """Return a context's options, which are its source's if it reuses one."""
+        """Return the options of a context and those that its model needs.
+
+        The context's are its source's if it reuses one.
+        """
         context = self.contexts[index]
-        return context.options if context.source is None else self.contexts[context.source].options
+        options = context.options
+        if context.source is not None:
+            options = self.contexts[context.source].options
+        return tuple(dict.fromkeys((*self.models[context.model].options, *options)))
 
     def may_run_at_once(self, one: int, other: int) -> bool:
         """Whether the schedule lets these two contexts infer at the same time."""
@@ -666,7 +674,12 @@ def _model_from_json(data: Dict[str, Any]) -> Model:
     conversion = data["conversion"]
     if conversion is not None:
         conversion = Conversion(**{**conversion, "inputs": inputs_from_json(conversion["inputs"])})
-    return Model(**{**data, "inputs": inputs_from_json(data["inputs"]), "conversion": conversion})
+    changed = {
+        "inputs": inputs_from_json(data["inputs"]),
+        "conversion": conversion,
+        "options": tuple(data.get("options", ())),
+    }
+    return Model(**{**data, **changed})
 
 
 def _context_from_json(data: Dict[str, Any]) -> Context:

@@ -70,6 +70,9 @@ def _check(context: Context) -> None:
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     """Return the values for the template."""
+    needed = [option for model in plan.models for option in model.options]
+    if needed:
+        raise NotSupported("litert_no_code_of_options", options=", ".join(dict.fromkeys(needed)))
     where = conditions(plan, indices)
     files, paths = own_files_of(plan, ".tflite")
 

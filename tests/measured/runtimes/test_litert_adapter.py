@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from reusebench.measured.plan import Context, Model, Plan
 from reusebench.measured.runtimes.base import (
     AdapterError,
     Copies,
@@ -22,11 +24,16 @@ from reusebench.measured.runtimes.base import (
     Runtime,
     RuntimeContext,
 )
+from reusebench.models.inspection.litert_file import KNOWN_CUSTOM
+from reusebench.targets.measured_process import try_plan
+from reusebench.targets.outcome import Failure
+from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 
 pytest.importorskip("ai_edge_litert")
 
 from reusebench.measured.runtimes import open_runtime
+from reusebench.measured.runtimes.litert.options import INTERPRETER
 from tests.measured.runtimes.litert_models import write_model
 
 pytestmark = pytest.mark.process
@@ -147,7 +154,7 @@ def test_no_model(runtime: Runtime, tmp_path: Path) -> None:
     custom = write_model(tmp_path / "custom.tflite", _SIZE, custom="Landmarks")
     with pytest.raises(AdapterError) as refused:
         runtime.load(str(custom), None, Memory())
-    assert refused.value.message.code.startswith("litert_call_failed")
+    assert refused.value.message.values["operator"] == "Landmarks"
 
 
 def test_noise_is_that_of_the_onnx_file(runtime: Runtime, model: str) -> None:
@@ -383,3 +390,61 @@ def test_an_option_for_which_nothing_is_packed(runtime: Runtime, prepared: str) 
     with pytest.raises(NotSupported) as refused:
         runtime.load(prepared, prepared, Memory(options=("xnnpack_flags=FORCE_FP16",)))
     assert refused.value.message.code == "litert_flags_not_prepared"
+
+
+def _option_of(error: AdapterError) -> Any:
+    return error.message.values.get("option")
+
+
+def test_what_only_the_interpreter_runs(runtime: Runtime, tmp_path: Path) -> None:
+    """A file with variable tensors asks for the option by which the class Interpreter runs it."""
+    path = str(write_model(tmp_path / "state.tflite", 64, state=True))
+    assert [tensor.name for tensor in runtime.interface(path).inputs] == ["images"]
+    with pytest.raises(AdapterError) as raised:
+        runtime.load(path, None, Memory())
+    assert _option_of(raised.value) == INTERPRETER
+    context = runtime.load(path, None, Memory(options=(INTERPRETER,)))
+    plain = runtime.load(str(write_model(tmp_path / "plain.tflite", 64)), None, Memory())
+    assert _digest(context) == _digest(plain)
+    assert context.copies() == plain.copies()
+    for memory in (Memory(internal=0), Memory(zero_copy=("input",)), Memory(io=1)):
+        with pytest.raises(NotSupported):
+            runtime.load(path, None, replace(memory, options=(INTERPRETER,)))
+    with pytest.raises(NotSupported):
+        runtime.dup(context, Memory())
+    context.destroy()
+    assert list(context.outputs()) == []
+
+
+@pytest.mark.parametrize("name", KNOWN_CUSTOM)
+def test_custom_operators_that_litert_has(tmp_path: Path, name: str) -> None:
+    """What `models inspect` takes for LiteRT's own operator is known to the library.
+
+    It has neither its inputs nor its attributes here, so the process fails in another way.
+    """
+    model = Model("own", str(write_model(tmp_path / "own.tflite", 64, custom=name)), "0" * 64)
+    plan = Plan("trial", None, "litert", (model,), (Context(None, 0),), cores=1, rounds=1)
+    failure = try_plan(THIS_INTERPRETER, plan, TIME_LIMIT_S)
+    assert isinstance(failure, Failure)
+    assert failure.message.code != "litert_operator_missing"
+
+
+def test_the_interpreter_takes_other_sizes(runtime: Runtime, tmp_path: Path) -> None:
+    """Free sizes are those of the inputs, as for a compiled model."""
+    path = str(write_model(tmp_path / "free.tflite", 0))
+    digests = []
+    for options in ((), (INTERPRETER,)):
+        digests.append(_digest(runtime.load(path, None, Memory(options=options), _sized(48))))
+    assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize("options", [(), (INTERPRETER,)])
+def test_operators_that_nobody_has(
+    runtime: Runtime, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """The operator is named, whichever class runs the file."""
+    path = str(write_model(tmp_path / "own.tflite", 64, custom="MyOp"))
+    with pytest.raises(AdapterError) as raised:
+        _digest(runtime.load(path, None, Memory(options=options)))
+    message = raised.value.message
+    assert (message.code, message.values["operator"]) == ("litert_operator_missing", "MyOp")

@@ -16,6 +16,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 
+from reusebench.measured.plan import Context, Model, Plan
 from reusebench.measured.runtimes import available, find_runtime, open_runtime
 from reusebench.measured.runtimes.arrays import filled
 from reusebench.measured.runtimes.base import (
@@ -32,8 +33,11 @@ from reusebench.models.mnn.environment import MnnConverter
 from reusebench.models.recipe import OnnxFile
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process_memory import read_process
+from reusebench.targets.measured_process import try_plan
+from reusebench.targets.outcome import Failure
 from reusebench.targets.target import THIS_INTERPRETER
-from tests.helpers.support import CHECKOUT, StubObserver, make_plan, walk
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, StubObserver, make_plan, walk
+from tests.measured.runtimes.mnn_models import write_custom
 
 pytestmark = [
     pytest.mark.process,
@@ -245,6 +249,15 @@ def test_unreadable_files(mnn: Runtime, model: str, tmp_path: Path) -> None:
     for path in (damaged, tmp_path / "missing.mnn"):
         with pytest.raises(AdapterError, match=f"{path} is not an MNN model"):
             mnn.load(str(path), None, Memory())
+
+
+def test_operators_that_nobody_has(tmp_path: Path) -> None:
+    """MNN's own words, on standard output, tell the cause of an inference without outputs."""
+    model = Model("custom", str(write_custom(tmp_path, "MyOp")), "0" * 64)
+    plan = Plan("trial", None, "mnn", (model,), (Context(None, 0),), cores=1, rounds=1)
+    failure = try_plan(THIS_INTERPRETER, plan, TIME_LIMIT_S)
+    assert isinstance(failure, Failure)
+    assert failure.message.code == "mnn_operator_missing"
 
 
 # Inputs

@@ -24,6 +24,7 @@ from reusebench.measured.runtimes.base import (
     Runtime,
     RuntimeContext,
 )
+from reusebench.models.inspection.ncnn_file import LAYERS
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process_memory import read_process
 from reusebench.targets.target import THIS_INTERPRETER
@@ -331,8 +332,31 @@ def test_weights_that_are_missing_or_cut_short(runtime: Runtime, tmp_path: Path)
     with pytest.raises(AdapterError, match=r"net\.bin does not have the weights"):
         runtime.load(str(path), None, Memory())
     path.with_suffix(".bin").unlink()
-    with pytest.raises(AdapterError, match=r"net\.bin does not exist"):
-        runtime.load(str(path), None, Memory())
+    for call in (
+        lambda: runtime.interface(str(path)),
+        lambda: runtime.load(str(path), None, Memory()),
+    ):
+        with pytest.raises(AdapterError, match=r"net\.bin does not exist"):
+            call()
+
+
+def test_layers_of_the_user(runtime: Runtime, detector: str, tmp_path: Path) -> None:
+    """A layer that ncnn does not have is named when the file is first read."""
+    text = Path(detector).read_text(encoding="utf-8")
+    path = tmp_path / "own.param"
+    path.write_text(text.replace("Convolution ", "MyConvolution ", 1), encoding="utf-8")
+    path.with_suffix(".bin").write_bytes(Path(detector).with_suffix(".bin").read_bytes())
+    with pytest.raises(AdapterError, match="MyConvolution") as refusal:
+        runtime.interface(str(path))
+    assert refusal.value.message.code == "ncnn_layer_missing"
+
+
+def test_the_layers_that_inspect_knows() -> None:
+    """This ncnn has them all, and no others among their numbers."""
+    import ncnn
+
+    numbers = sorted(ncnn.layer_to_index(name) for name in LAYERS)
+    assert numbers == list(range(len(LAYERS)))
 
 
 # Refusals

@@ -311,6 +311,16 @@ def test_what_this_version_lacks(runtime: Runtime, tmp_path: Path, make: _Make, 
         assert "Export it" in str(refusal.value)
 
 
+def test_an_opset_that_is_too_old(runtime: Runtime, tmp_path: Path) -> None:
+    """The remedy for an operator of opset 6 is a newer opset."""
+    node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2])
+    sides = [_info("x", [1, 3, 8, 8])], [_info("y", [1, 3, 7, 7])]
+    model = _model(tmp_path, [node], *sides, opset=6)
+    with pytest.raises(AdapterError, match="export it with a newer one") as refusal:
+        runtime.interface(str(model))
+    assert refusal.value.message.values["operator"] == "AveragePool"
+
+
 def test_external_data_that_are_missing(runtime: Runtime, tmp_path: Path) -> None:
     """The file is named."""
     model = _external_data(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from reusebench.measured.runtimes import find_runtime
 from reusebench.models.errors import ModelError
 from reusebench.models.inspection import inspect
-from reusebench.models.inspection.applicability import mechanisms
+from reusebench.models.inspection.applicability import hindrances, mechanisms
 from reusebench.models.inspection.contents import Operator, OtherFacts, Tensor
 
 pytest.importorskip(
@@ -65,6 +65,16 @@ def test_variables_and_random_operators(tmp_path: Path) -> None:
     assert inspect(state).varying == ("variable tensors",)
     random_custom = write_model(tmp_path / "flex.tflite", 64, custom="FlexRandomUniform")
     assert inspect(random_custom).varying == ("FlexRandomUniform",)
+
+
+@pytest.mark.parametrize(
+    ("custom", "count"), [("", 0), ("TFLite_Detection_PostProcess", 0), ("MyOp", 1)]
+)
+def test_custom_operators_that_nobody_has(tmp_path: Path, custom: str, count: int) -> None:
+    """A custom operator that LiteRT does not register is a hindrance, and is named."""
+    found = hindrances(inspect(write_model(tmp_path / "net.tflite", 64, custom=custom)))
+    assert len(found) == count
+    assert all("MyOp" in words for words in found)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from reusebench.models.inspection.contents import Operator, OtherFacts, Tensor, 
 from reusebench.models.mnn.environment import PACKAGE, MnnConverter
 from reusebench.models.recipe import OnnxFile
 from tests.helpers.support import Reusebench
+from tests.measured.runtimes.mnn_models import write_custom
 
 pytestmark = [
     pytest.mark.process,
@@ -106,6 +107,14 @@ def test_random_operators(tmp_path: Path) -> None:
     with MnnConverter() as converter:
         converter.write(converter.recipe(OnnxFile(str(source), "0" * 64, (), True)), path)
     assert inspect(path).varying == ("RandomNormal",)
+
+
+def test_operators_of_the_user(tmp_path: Path) -> None:
+    """An operator that an application brings has its own name, and is a hindrance."""
+    found = inspect(write_custom(tmp_path, "MyOp"))
+    assert found.operators == (Operator("custom", "MyOp", 1),)
+    (words,) = found.hindrances
+    assert "MyOp" in words
 
 
 def test_damaged_files(tiny: Path, tmp_path: Path) -> None:

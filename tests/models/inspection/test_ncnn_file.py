@@ -112,3 +112,14 @@ def test_files_that_are_no_text_of_a_network(tmp_path: Path, content: bytes) -> 
     path.write_bytes(content)
     with pytest.raises(ModelError, match="is not ncnn's text of a network"):
         inspect(path)
+
+
+def test_layers_that_nobody_has(detector: Path) -> None:
+    """A layer that is not ncnn's is a hindrance, and so are missing weights."""
+    assert inspect(detector).hindrances == ()
+    text = detector.read_text(encoding="utf-8")
+    detector.write_text(text.replace("Convolution ", "MyConvolution ", 1), encoding="utf-8")
+    detector.with_suffix(".bin").unlink()
+    missing, own = inspect(detector).hindrances
+    assert missing.startswith(detector.with_suffix(".bin").name)
+    assert "MyConvolution" in own

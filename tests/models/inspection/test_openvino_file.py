@@ -129,7 +129,10 @@ def test_weights_that_are_not_whole(write: Callable[..., Path]) -> None:
     """A missing or truncated weight file is named; a model without weights needs none."""
     path = write(_MODEL)
     assert _lines(path)["weights in"] == "net.bin, which is not beside the model"
-    assert _lines(write(_MODEL, 19))["weights in"] == "net.bin, cut short: 19 of 20 bytes"
+    assert inspect(path).hindrances == ("net.bin, the file with weights, is not beside the model",)
+    assert _lines(write(_MODEL, 19))["weights in"] == (
+        "net.bin, which is cut short: 19 of 20 bytes"
+    )
     assert (
         _lines(write(_net(_layer(0, "Parameter", 'element_type="f32" shape=""'))))["weights in"]
         == ""

@@ -62,9 +62,10 @@ def is_fed(tensor: Tensor) -> bool:
 def hindrances(inspection: Inspection) -> list[str]:
     """Return the reasons for which the runtime cannot run the model, as far as the file shows."""
     facts = inspection.facts
-    if not isinstance(facts, OnnxFacts):
-        return []
-    return list(_onnx_hindrances(inspection, facts))
+    found = list(inspection.hindrances)
+    if isinstance(facts, OnnxFacts):
+        found += _onnx_hindrances(inspection, facts)
+    return found
 
 
 def mechanisms(inspection: Inspection, runtime: RuntimeEntry) -> list[Mechanism]:

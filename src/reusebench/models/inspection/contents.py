@@ -144,6 +144,8 @@ class Inspection:
     #: Operators and other things that make outputs differ from inference to inference, though
     #: inputs are equal: random numbers, and state that the model keeps.
     varying: tuple[str, ...] = ()
+    #: Weight files that are missing or cut short, and operators that the format does not have.
+    hindrances: tuple[str, ...] = ()
 
     @property
     def interface(self) -> Interface:

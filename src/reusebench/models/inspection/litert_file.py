@@ -20,7 +20,7 @@ from reusebench.models.inspection.contents import Inspection, Operator, OtherFac
 from reusebench.models.inspection.flatbuffer import FlatTable, root
 from reusebench.system.files import open_regular
 
-__all__ = ["read"]
+__all__ = ["KNOWN_CUSTOM", "read"]
 
 _MAGIC = b"TFL3"
 #: Errors from reading a damaged file, whose offsets lead anywhere.
@@ -124,6 +124,25 @@ _VARYING = (
     "RANDOM_UNIFORM",
     "STABLEHLO_RNG_BIT_GENERATOR",
 )
+#: Custom operators that LiteRT 2.3 registers by itself.
+KNOWN_CUSTOM = (
+    "AudioSpectrogram",
+    "Mfcc",
+    "NumericVerify",
+    "TFLite_Detection_PostProcess",
+    "aeq.hadamard_rotation",
+    "odml.scaled_dot_product_attention",
+)
+_VARIABLES = "variable tensors"
+#: The scenarios of mechanisms that the class Interpreter lacks.
+_OF_COMPILED_MODELS = (
+    "full_dup",
+    "shared_context",
+    "internal_reuse",
+    "shared_weights",
+    "external_weights",
+    "zero_copy_io",
+)
 _RANDOM_CUSTOM = re.compile(r"Flex(Random|Stateful|Stateless|Multinomial)\w*")
 
 
@@ -192,7 +211,11 @@ def _read(path: Path, model: FlatTable, size: int) -> Inspection:
         "made by": model.text(_DESCRIPTION) or "unknown",
         "signatures": str(len(signatures) or "none"),
     }
-    lacks = (("internal_reuse", "litert_unpacked_weights"),) if unpacks_weights else ()
+    varying = _varying(graphs, operators)
+    lacks = [("internal_reuse", "litert_unpacked_weights")] if unpacks_weights else []
+    if _VARIABLES in varying:
+        lines["runs with"] = "class Interpreter: compiled models take no variable tensors"
+        lacks = [(scenario, "litert_interpreter_alone") for scenario in _OF_COMPILED_MODELS]
     return Inspection(
         file=str(path),
         size_bytes=size,
@@ -202,20 +225,25 @@ def _read(path: Path, model: FlatTable, size: int) -> Inspection:
         operators=tuple(
             Operator(domain, name, count) for (domain, name), count in operators.most_common()
         ),
-        facts=OtherFacts(lines, lacks),
-        varying=_varying(graphs, operators),
+        facts=OtherFacts(lines, tuple(lacks)),
+        varying=varying,
+        hindrances=tuple(
+            f"operator {name} is not LiteRT's, and no library of it is loaded"
+            for domain, name in operators
+            if domain and name not in KNOWN_CUSTOM
+        ),
     )
 
 
 def _varying(graphs: list[_Graph], operators: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Return the operators with random results or lasting state, and "variable tensors"."""
+    """Return the operators with random results or lasting state, and _VARIABLES."""
     names = []
     for domain, name in operators:
         is_random = name in _VARYING if not domain else _RANDOM_CUSTOM.fullmatch(name)
         if is_random:
             names.append(name)
     if any(tensor.byte(_IS_VARIABLE) for graph in graphs for tensor in graph.tensors):
-        names.append("variable tensors")
+        names.append(_VARIABLES)
     return tuple(names)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Optional
 
@@ -56,6 +56,9 @@ _FLOATS: dict[int, tuple[tuple[int, ...], Optional[int]]] = {
 }
 _INPUT = "Input"
 _CONST = "Const"
+#: Operators that an application brings; the first field of their parameters is their own name.
+_FOREIGN = ("Extra", "Plugin")
+_FOREIGN_TYPE = 0
 _TRAINABLE = "TrainableParam"
 #: numpy's names of DataType in Tensor.fbs; MNN's converter turns int64 into int32.
 _TYPES = {
@@ -141,7 +144,7 @@ def read(path: Path) -> Inspection:
 def _read(path: Path, buffer: memoryview) -> Inspection:
     net = root(buffer)
     names = list(net.texts(_NET_NAMES))
-    operators: Counter[str] = Counter()
+    operators: Counter[tuple[str, str]] = Counter()
     counts: Counter[Optional[str]] = Counter()
     sizes: Counter[Optional[str]] = Counter()
     inputs = []
@@ -154,7 +157,10 @@ def _read(path: Path, buffer: memoryview) -> Inspection:
                 inputs.append(_input(op, parameter, names))
             continue
         if name not in (_CONST, _TRAINABLE):
-            operators[name] += 1
+            key = ("", name)
+            if name in _FOREIGN:
+                key = ("custom", _own_name(parameter) or name)
+            operators[key] += 1
         if parameter is None:
             continue
         for kind, size, is_external in _weights(op.byte(_OP_KIND), parameter):
@@ -173,10 +179,25 @@ def _read(path: Path, buffer: memoryview) -> Inspection:
         inputs=tuple(inputs),
         outputs=tuple(Tensor(name, None, None) for name in net.texts(_NET_OUTPUTS)),
         weights=tuple(Weights(kind, counts[kind], size) for kind, size in sizes.most_common()),
-        operators=tuple(Operator("", name, count) for name, count in operators.most_common()),
+        operators=tuple(
+            Operator(domain, name, count) for (domain, name), count in operators.most_common()
+        ),
         facts=OtherFacts(facts),
-        varying=tuple(name for name in operators if name in _RANDOM),
+        varying=tuple(name for domain, name in operators if not domain and name in _RANDOM),
+        hindrances=tuple(_hindrances(path, operators, has_external)),
     )
+
+
+def _hindrances(
+    path: Path, operators: Iterable[tuple[str, str]], has_external: bool
+) -> Iterator[str]:
+    """Yield the reasons for which MNN cannot run the model."""
+    weights = path.with_name(f"{path.name}.weight")
+    if has_external and not weights.is_file():
+        yield f"{weights.name}, the file with weights, is not beside the model"
+    for domain, name in operators:
+        if domain:
+            yield f"operator {name} is not MNN's, and no library of it is loaded"
 
 
 def _made_by(net: FlatTable) -> str:
@@ -195,6 +216,14 @@ def _all_operators(net: FlatTable) -> Iterator[tuple[FlatTable, bool]]:
     for subgraph in net.tables(_NET_SUBGRAPHS):
         for op in subgraph.tables(_SUBGRAPH_NODES):
             yield op, True
+
+
+def _own_name(parameter: Optional[FlatTable]) -> str:
+    """Return the name that an application gives an operator of its own; may be empty."""
+    try:
+        return parameter.text(_FOREIGN_TYPE) if parameter else ""
+    except _DAMAGED:  # parameters of another kind
+        return ""
 
 
 def _operator_name(number: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import SEEK_CUR
 from pathlib import Path
 from typing import BinaryIO
@@ -15,7 +15,7 @@ from reusebench.models.errors import ModelError
 from reusebench.models.inspection.contents import Inspection, Operator, OtherFacts, Tensor, Weights
 from reusebench.system.files import open_regular
 
-__all__ = ["read"]
+__all__ = ["LAYERS", "read"]
 
 #: Layers that multiply by weights, with the numbers of two parameters: the count of the weights,
 #: and whether there is a bias.
@@ -64,6 +64,22 @@ _TAGS = {
     0x000D4B38: ("int8", 1),
 }
 _TABLE_BYTES = 256 * 4
+#: Layers of ncnn 20261020.
+_LAYER_NAMES = (
+    "AbsVal ArgMax BNLL BatchNorm Bias BinaryOp CELU Cast Clip Concat Convolution Convolution1D"
+    " Convolution3D ConvolutionDepthWise ConvolutionDepthWise1D ConvolutionDepthWise3D CopyTo"
+    " Crop CumulativeSum Deconvolution Deconvolution1D Deconvolution3D DeconvolutionDepthWise"
+    " DeconvolutionDepthWise1D DeconvolutionDepthWise3D DeepCopy DeformableConv2D Dequantize"
+    " DetectionOutput Diag Dropout ELU Einsum Eltwise Embed Erf Exp ExpandDims Flatten Flip Fold"
+    " GELU GLU GRU Gemm GridSample GroupNorm HardSigmoid HardSwish InnerProduct Input"
+    " InstanceNorm Interp InverseSpectrogram LRN LSTM LayerNorm Log MVN MatMul MemoryData Mish"
+    " MultiHeadAttention Noop Normalize PReLU PSROIPooling Packing Padding Permute PixelShuffle"
+    " Pooling Pooling1D Pooling3D Power PriorBox Proposal Quantize RMSNorm RNN ROIAlign"
+    " ROIPooling ReLU Reduction Reorg Requantize Reshape RotaryEmbed SDPA SELU SPP Scale Shrink"
+    " ShuffleChannel Sigmoid Slice Softmax Softplus Spectrogram Split Squeeze StatisticsPooling"
+    " Swish TanH Threshold Tile UnaryOp Unfold YoloDetectionOutput Yolov3DetectionOutput"
+)
+LAYERS = frozenset(_LAYER_NAMES.split())
 
 
 def read(path: Path) -> Inspection:
@@ -97,7 +113,16 @@ def read(path: Path) -> Inspection:
         facts=OtherFacts(
             {"format": f"ncnn, {len(graph.layers)} layers", "weights in": weights_text}
         ),
+        hindrances=tuple(_hindrances(operators, weights_path)),
     )
+
+
+def _hindrances(layers: Iterable[str], weights: Path) -> Iterator[str]:
+    if not weights.is_file():
+        yield f"{weights.name}, the file with weights, is not beside the model"
+    for layer in layers:
+        if layer not in LAYERS:
+            yield f"ncnn has no layer {layer}: it is one of your own, or of a newer ncnn"
 
 
 def _weights(graph: Graph, path: Path) -> tuple[Weights, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Optional, Union
@@ -27,6 +27,8 @@ _NUMBERS = {"f": "float", "fp": "float", "i": "int", "u": "uint"}
 _OTHER_TYPES = {"bf16": BFLOAT16, "boolean": "bool", "bool": "bool", "string": TEXT}
 #: Operators with random results, or that change a variable which stays until the next inference.
 _VARYING = ("Assign", "Multinomial", "RandomUniform")
+#: Domains of the operators that OpenVINO has; "" stands for its numbered sets.
+_DOMAINS = ("", "experimental", "extension", "ie_internal_opset", "type_relaxed_opset", "util")
 #: Separator of a port's names; a comma inside a name has a backslash before it.
 _BETWEEN_NAMES = re.compile(r"(?<!\\),")
 #: Path of the model's own layers; layers of control flow have longer paths.
@@ -202,6 +204,7 @@ def read(path: Path) -> Inspection:
             }
         ),
         varying=tuple(name for _, name in reader.operators if name in _VARYING),
+        hindrances=tuple(_hindrances(path, reader)),
     )
 
 
@@ -210,18 +213,42 @@ def _refuse(*_: Any) -> None:
     raise _NoModel("doctype")
 
 
+def _hindrances(path: Path, reader: _Reader) -> Iterator[str]:
+    """Yield the reasons for which OpenVINO cannot run the model."""
+    problem = _problem_of_weights(path, reader.constants)
+    if problem:
+        yield f"{path.with_suffix('.bin').name}, the file with weights, {problem}"
+    for domain, name in reader.operators:
+        if domain not in _DOMAINS:
+            yield f"operator {domain}.{name} is not OpenVINO's, and no library of it is loaded"
+
+
 def _weight_file_text(path: Path, constants: Iterable[tuple[int, int]]) -> str:
     """Return the weight file's name and problem; empty if the model needs no weights."""
-    needed_bytes = max((offset + size for offset, size in constants), default=0)
+    constants = list(constants)
+    if not _needed_bytes(constants):
+        return ""
+    name = path.with_suffix(".bin").name
+    problem = _problem_of_weights(path, constants)
+    return f"{name}, which {problem}" if problem else name
+
+
+def _problem_of_weights(path: Path, constants: Iterable[tuple[int, int]]) -> str:
+    """Return the problem of the weight file; empty if it is whole, or not needed."""
+    needed_bytes = _needed_bytes(constants)
     file = path.with_suffix(".bin")
     if not needed_bytes:
         return ""
     if not file.is_file():
-        return f"{file.name}, which is not beside the model"
+        return "is not beside the model"
     size_bytes = file.stat().st_size
     if size_bytes < needed_bytes:
-        return f"{file.name}, cut short: {size_bytes:,} of {needed_bytes:,} bytes"
-    return file.name
+        return f"is cut short: {size_bytes:,} of {needed_bytes:,} bytes"
+    return ""
+
+
+def _needed_bytes(constants: Iterable[tuple[int, int]]) -> int:
+    return max((offset + size for offset, size in constants), default=0)
 
 
 def _names(text: str) -> list[str]:

@@ -318,6 +318,27 @@ def _failure(code: str, **values: str) -> Failure:
     return Failure("failed", "context", 0, Message(code, values))
 
 
+def test_an_option_that_a_file_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime that asks for an option gets it, in all contexts of the model, and it is said."""
+    plans: list[Plan] = []
+
+    def try_plan(_target: Target, plan: Plan, _limit_s: float) -> list[Barrier] | Failure:
+        plans.append(plan)
+        if plan.models[0].options:
+            return []
+        return _failure("needs_option", option="api=Interpreter", reason="state")
+
+    monkeypatch.setattr(model_trials, "try_plan", try_plan)
+    user = UserModels({"onnxruntime": ONNX_FORKS}, TIME_LIMIT_S)
+    (model,) = user.of(_ONNX, [ModelFile(_picture(tmp_path, (1, 3, 8, 8)))])
+    assert model.options == ("api=Interpreter",)
+    assert [plan.options_of(0) for plan in plans] == [(), ("api=Interpreter",)]
+    assert Plan.from_json(plans[1].to_json()).models == plans[1].models
+    assert user.remarks == [
+        "--model picture.onnx is measured with api=Interpreter. Without it the runtime says: state"
+    ]
+
+
 @pytest.mark.parametrize("code", ["litert_operator_missing", "ncnn_weights_missing"])
 def test_what_no_shape_mends_is_tried_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str

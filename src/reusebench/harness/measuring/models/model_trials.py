@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ from reusebench.targets.target import THIS_INTERPRETER, Target
 __all__ = ["DoesNotRun", "ModelTrials", "Ran"]
 
 
+#: Code of a message with an option of the runtime that the model needs.
+_NEEDS_OPTION = "needs_option"
 #: Ends of the codes of messages about a file or a runtime: no other shape would help.
 _NOT_OF_SHAPES = (
     "_operator_missing",
@@ -49,6 +51,7 @@ _NOT_OF_SHAPES = (
 class Ran(NamedTuple):
     """A model that has run."""
 
+    #: With the options that it needs.
     model: Model
     latency_ns: int
 
@@ -89,6 +92,8 @@ class ModelTrials:
 
     targets: Mapping[str, Target]
     time_limit_s: float
+    #: Key: path of a file that runs only with an option; value: the reason.
+    needed: dict[str, Message] = field(default_factory=dict)
     #: Key: runtime and path.
     _interfaces: dict[tuple[str, Path], Interface] = field(default_factory=dict)
 
@@ -113,11 +118,20 @@ class ModelTrials:
         A step takes at most `limit_s` or the session's time limit. Raises DoesNotRun if an
         inference fails.
         """
-        plan = Plan("trial", None, runtime.name, (model,), (Context(None, 0),), cores=1, rounds=1)
-        outcome = try_plan(self._target(runtime), plan, min(limit_s, self.time_limit_s))
+        outcome = self._outcome(runtime, model, limit_s)
+        if isinstance(outcome, Failure) and outcome.message.code == _NEEDS_OPTION:
+            self.needed[model.path] = outcome.message
+            model = replace(model, options=(str(outcome.message.values["option"]),))
+            outcome = self._outcome(runtime, model, limit_s)
         if isinstance(outcome, Failure):
             raise DoesNotRun(outcome)
         return Ran(model, _latency_ns(outcome))
+
+    def _outcome(
+        self, runtime: RuntimeEntry, model: Model, limit_s: float
+    ) -> list[Barrier] | Failure:
+        plan = Plan("trial", None, runtime.name, (model,), (Context(None, 0),), cores=1, rounds=1)
+        return try_plan(self._target(runtime), plan, min(limit_s, self.time_limit_s))
 
     def _target(self, runtime: RuntimeEntry) -> Target:
         """Return the target of the runtime; one that is not measured reads files here."""

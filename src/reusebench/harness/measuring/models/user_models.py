@@ -68,7 +68,8 @@ class UserModels:
     quantised: bool = True
     #: The files as they were when they were first read.
     pins: Pins = field(default_factory=Pins)
-    #: Reasons why runtimes left files out, and guesses with what another one costs.
+    #: Reasons why runtimes left files out, options that files need, and guesses with what another
+    #: one costs.
     remarks: list[str] = field(default_factory=list)
     #: Key: runtime and file. The model, or why there is none: a conversion that fails takes its
     #: time, too.
@@ -192,13 +193,17 @@ class UserModels:
         refusals: list[str] = []
         for fed in self._running(file, reader, model, interface, conversion is not None, trials):
             if conversion is None:
+                self._note_option(file, fed)
                 return fed
             source = OnnxFile(fed.path, fed.digest, fed.inputs, _fixes_sizes(interface, fed))
             recipe = conversion.recipe(source)
             try:
-                return self._trials.run(runtime, conversion.convert(fed, recipe)).model
+                converted = self._trials.run(runtime, conversion.convert(fed, recipe)).model
             except (ConversionError, DoesNotRun) as error:
                 words = conversion.refusal(recipe, error)
+            else:
+                self._note_option(file, converted)
+                return converted
             if words in refusals:
                 break  # Equal words at two shapes: the shapes are not to blame.
             refusals.append(words)
@@ -252,33 +257,44 @@ class UserModels:
 
         Both are told in a remark if one is far slower. Raises DoesNotRun if the model fails.
         """
-        own: Ran | None = None
+        is_hung = False
         try:
             own = self._trials.run(reader, model, _DOUBTFUL_LIMIT_S)
         except DoesNotRun as error:
             if not error.is_slow:
                 raise
+            is_hung = True
+            own = Ran(model, int(_DOUBTFUL_LIMIT_S * 1e9))
         other: Ran | None = None
         with suppress(DoesNotRun):
             other = self._trials.run(reader, rival, _DOUBTFUL_LIMIT_S)
 
         if other is None or not other.latency_ns:
             # Nothing to compare with; a slow one gets all the time that the session allows.
-            return own.model if own else self._trials.run(reader, model).model
-        own_ns = own.latency_ns if own else int(_DOUBTFUL_LIMIT_S * 1e9)
-        ratio = own_ns / other.latency_ns
-        is_slow = own is None or (own_ns > _SLOW_NS and ratio > _SLOWER)
-        chosen, left = (rival, model) if is_slow else (model, rival)
-        times = ratio if is_slow else 1 / ratio
-        at_least = "at least " if own is None else ""
+            return self._trials.run(reader, model).model if is_hung else own.model
+        ratio = own.latency_ns / other.latency_ns
+        is_slow = is_hung or (own.latency_ns > _SLOW_NS and ratio > _SLOWER)
+        chosen, left = (other, own) if is_slow else (own, other)
+        times = left.latency_ns / chosen.latency_ns
+        at_least = "at least " if is_hung else ""
         if max(times, 1 / times) >= _TOLD:
             self.remarks.append(
-                f"{file.option} {file.path.name}: {_doubtful_shapes(chosen.inputs)} is a guess,"
-                " since nothing in the file tells what is counted. With"
-                f" {_doubtful_shapes(left.inputs)} an inference takes {at_least}{times:.2g} times"
-                " as long. Give yours with --shape"
+                f"{file.option} {file.path.name}: {_doubtful_shapes(chosen.model.inputs)} is a"
+                " guess, since nothing in the file tells what is counted. With"
+                f" {_doubtful_shapes(left.model.inputs)} an inference takes"
+                f" {at_least}{times:.2g} times as long. Give yours with --shape"
             )
-        return chosen
+        return chosen.model
+
+    def _note_option(self, file: ModelFile, model: Model) -> None:
+        """Keep a remark on the option without which a model does not run."""
+        reason = self._trials.needed.get(model.path)
+        if model.options and reason:
+            options = ", ".join(model.options)
+            self.remarks.append(
+                f"{file.option} {file.path.name} is measured with {options}. Without it the runtime"
+                f" says: {reason.values['reason']}"
+            )
 
     def _attempts(
         self, file: ModelFile, interface: Interface, is_converted: bool

@@ -5,6 +5,9 @@ one context on an NPU core does. XNNPACK packs the weights for the CPU's vectors
 context. Contexts that have a weight cache (prepared.py) map packed weights from it: dups, and other
 resolutions of the network. The weights in the model's own file are then not read.
 
+A file that compiled models do not run is run by the wheel's class Interpreter, if the context has
+the option for it (interpreted.py).
+
 Contexts that share internal memory share XNNPACK's delegate (delegates.py). A shared context is one
 compiled model. LiteRT does not say that it may be used from several threads, and its tensors are
 set before each run, so threads wait for each other.
@@ -43,7 +46,12 @@ from reusebench.measured.runtimes.litert.binding import (
     version,
 )
 from reusebench.measured.runtimes.litert.delegates import SharedDelegates
-from reusebench.measured.runtimes.litert.options import OPTIONS, CpuOptions, options_of
+from reusebench.measured.runtimes.litert.options import (
+    INTERPRETER,
+    OPTIONS,
+    CpuOptions,
+    options_of,
+)
 from reusebench.measured.runtimes.litert.prepared import (
     WeightCache,
     WeightMemory,
@@ -165,13 +173,22 @@ class LiteRtRuntime(Runtime):
 
     def interface(self, model: str) -> Interface:
         """Return the tensors of the file's first signature."""
-        loaded = self._library.model(self._environment, model)
-        inputs = tuple(map(declared, self._library.tensors(loaded, "Input")))
-        outputs = tuple(map(declared, self._library.tensors(loaded, "Output")))
-        for tensor in inputs + outputs:
+        try:
+            loaded = self._library.model(self._environment, model)
+        except AdapterError as error:
+            if error.message.code != "needs_option":
+                raise
+            from reusebench.measured.runtimes.litert.interpreted import interface_of
+
+            interface = interface_of(model)
+        else:
+            inputs = tuple(map(declared, self._library.tensors(loaded, "Input")))
+            outputs = tuple(map(declared, self._library.tensors(loaded, "Output")))
+            interface = Interface(inputs, outputs, {})
+        for tensor in interface.inputs + interface.outputs:
             if tensor.type not in ELEMENT_TYPES:
                 raise AdapterError("litert_tensor_type", tensor=tensor.name, type=tensor.type)
-        return Interface(inputs, outputs, {})
+        return interface
 
     def prepare(
         self,
@@ -189,7 +206,12 @@ class LiteRtRuntime(Runtime):
             compiled = self._compile(loaded, weights, Memory(), options, inputs)
             LiteRtContext(self._library, self._environment, compiled, Memory(), {}).infer()
 
-        return Preparation(prepare(model, os.path.join(folder, digest), run))
+        try:
+            return Preparation(prepare(model, os.path.join(folder, digest), run))
+        except AdapterError as error:
+            if error.message.code != "needs_option":
+                raise
+            raise NotSupported("litert_interpreter_alone") from None
 
     def load(
         self,
@@ -197,8 +219,18 @@ class LiteRtRuntime(Runtime):
         prepared: Optional[str],
         memory: Memory,
         inputs: Inputs = NO_INPUTS,
-    ) -> LiteRtContext:
-        """Return a compiled model of the file, which is mapped, or of a prepared one."""
+    ) -> RuntimeContext:
+        """Return a compiled model of the file, which is mapped, or of a prepared one; an
+        interpreter of the file if the options say so.
+        """
+        if INTERPRETER in memory.options:
+            # Imported only here: it adds nothing to processes that measure compiled models.
+            from reusebench.measured.runtimes.litert.interpreted import InterpreterContext
+
+            _check_memory(memory)
+            if prepared is not None:
+                raise NotSupported("litert_interpreter_alone")
+            return InterpreterContext(model, memory, inputs)
         loaded = self._library.model(self._environment, prepared or model)
         weights = None
         if prepared is not None:
@@ -208,8 +240,7 @@ class LiteRtRuntime(Runtime):
 
     def dup(self, source: RuntimeContext, memory: Memory) -> LiteRtContext:
         """Return another compiled model of the same file, over the packed weights of source."""
-        assert isinstance(source, LiteRtContext)
-        compiled = source.compiled
+        compiled = _compiled_of(source)
         return self._context(compiled.model, _weights_of(compiled), memory, compiled.given)
 
     def share_weights(
@@ -220,8 +251,7 @@ class LiteRtRuntime(Runtime):
         inputs: Inputs = NO_INPUTS,
     ) -> LiteRtContext:
         """Return a compiled model of the prepared file, if its weights are those of source."""
-        assert isinstance(source, LiteRtContext)
-        weights = _weights_of(source.compiled)
+        weights = _weights_of(_compiled_of(source))
         if not same_weights(model, weights.prepared):
             raise NotSupported("litert_weights_differ")
         loaded = self._library.model(self._environment, model)
@@ -239,10 +269,10 @@ class LiteRtRuntime(Runtime):
 
     def shared_context(self, source: RuntimeContext, memory: Memory) -> LiteRtContext:
         """Return a handle on the same compiled model, with tensors of its own."""
-        assert isinstance(source, LiteRtContext)
+        compiled = _compiled_of(source)
         _check_memory(memory)
         arrays = self._shared_arrays.of(memory.io)
-        return LiteRtContext(self._library, self._environment, source.compiled, memory, arrays)
+        return LiteRtContext(self._library, self._environment, compiled, memory, arrays)
 
     def _context(
         self,
@@ -294,6 +324,13 @@ class LiteRtRuntime(Runtime):
 def open_runtime() -> Runtime:
     """Return the adapter; only the measured process may call this."""
     return LiteRtRuntime()
+
+
+def _compiled_of(source: RuntimeContext) -> _Compiled:
+    """Return the compiled model of a context; raise NotSupported if it is an interpreter."""
+    if not isinstance(source, LiteRtContext):
+        raise NotSupported("litert_interpreter_alone")
+    return source.compiled
 
 
 def _weights_of(compiled: _Compiled) -> WeightCache:

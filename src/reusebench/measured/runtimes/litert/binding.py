@@ -10,28 +10,51 @@ import ctypes
 import os
 import re
 from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint32, c_void_p
-from typing import Any, List, NamedTuple, Sequence, Tuple
+from typing import Any, List, NamedTuple, Optional, Sequence, Tuple
 
 import ai_edge_litert  # imports nothing but the library
 
 from reusebench.measured.runtimes.base import AdapterError, NotSupported, OutOfMemory
+from reusebench.measured.runtimes.library_words import last_words
+from reusebench.measured.runtimes.litert.options import INTERPRETER
 
-__all__ = ["CPU", "Handle", "LiteRtLibrary", "RankedType", "SignatureTensor", "version"]
+__all__ = [
+    "CPU",
+    "Handle",
+    "LiteRtLibrary",
+    "RankedType",
+    "SignatureTensor",
+    "refusal",
+    "version",
+]
 
 #: The CPU in LiteRtHwAccelerators (litert_common.h).
 CPU = 1
 #: Values of LiteRtStatus that were seen or are to be expected.
 _OUT_OF_MEMORY = 2
+_FILE = 500
+_INVALID_FILE = 501
 _STATUSES = {
     1: "invalid argument",
     _OUT_OF_MEMORY: "no memory",
     3: "runtime failure",
     5: "unsupported",
     6: "not found",
-    500: "file",
-    501: "invalid flatbuffer",
+    _FILE: "file",
+    _INVALID_FILE: "invalid flatbuffer",
     504: "compilation",
 }
+#: LiteRT's sentences about operators that it does not have; the group is the operator.
+_MISSING_OPERATORS = (
+    re.compile(r"unresolved custom op: (?P<operator>[^\s|]+?)\.?(?:\s|\||$)"),
+    re.compile(r"Select TensorFlow op.* Node number \d+ \((?P<operator>[^)]+)\)"),
+    re.compile(r"Didn't find op for builtin opcode '(?P<operator>\w+)' version '\d+'"),
+)
+#: LiteRT's sentences about files that compiled models do not run, and the class Interpreter does:
+#: variable tensors, and outputs whose sizes a run computes.
+_FOR_INTERPRETER = re.compile(
+    r"Variable tensors not yet supported|Failed to set custom allocation for output tensor"
+)
 #: Values of LiteRtEnvOptionTag (litert_environment_options.h): a mask of LiteRtHwAccelerators, and
 #: a severity.
 _AUTO_REGISTER_ACCELERATORS = 24
@@ -41,7 +64,6 @@ _SEVERITY_ERROR = 3
 _MAX_RANK = 8
 #: Operators that unpack weights: DEQUANTIZE and DENSIFY of LiteRtOpCode.
 _UNPACKING = (6, 124)
-_TAIL_BYTES = 2048
 #: A line of an error, without the place in LiteRT's sources.
 _ERROR_LINE = re.compile(r"^ERROR: (?:\[[\w.]+:\d+\] )?(.+?)\s*$", re.MULTILINE)
 
@@ -132,6 +154,9 @@ class LiteRtLibrary:
         error = OutOfMemory if status == _OUT_OF_MEMORY else AdapterError
         reason = _STATUSES.get(status, "LiteRtStatus")
         lines = _error_lines()
+        known = refusal(lines)
+        if known:
+            raise known
         if not lines:
             raise error("litert_call_failed", call=name, status=status, reason=reason)
         raise error(
@@ -166,8 +191,10 @@ class LiteRtLibrary:
             value = self.made(
                 "LiteRtCreateModelFromFile", environment.value, c_char_p(os.fsencode(path))
             )
-        except AdapterError:
-            raise AdapterError("litert_model_unreadable", model=path) from None
+        except AdapterError as error:
+            if error.message.values.get("status") in (_FILE, _INVALID_FILE):
+                raise AdapterError("litert_model_unreadable", model=path) from None
+            raise
         return Handle(value, self.symbols.LiteRtDestroyModel, environment)
 
     def tensors(self, model: Handle, side: str) -> List[SignatureTensor]:
@@ -291,12 +318,20 @@ class LiteRtLibrary:
         )
 
 
+def refusal(lines: str) -> Optional[AdapterError]:
+    """Return the error that LiteRT's words tell of, if they are known."""
+    for pattern in _MISSING_OPERATORS:
+        matched = pattern.search(lines)
+        if matched:
+            operator = matched["operator"]
+            return AdapterError("litert_operator_missing", operator=operator, version=version)
+    matched = _FOR_INTERPRETER.search(lines)
+    if matched:
+        return AdapterError("needs_option", option=INTERPRETER, reason=matched[0])
+    return None
+
+
 def _error_lines() -> str:
     """Return the last lines of errors on standard error; empty if it cannot be read."""
-    try:
-        begin = max(0, os.fstat(2).st_size - _TAIL_BYTES)
-        tail = os.pread(2, _TAIL_BYTES, begin)
-    except OSError:  # no file, or one that can only be written
-        return ""
-    lines = _ERROR_LINE.findall(tail.decode(errors="replace"))
+    lines = _ERROR_LINE.findall(last_words())
     return " | ".join(dict.fromkeys(lines))

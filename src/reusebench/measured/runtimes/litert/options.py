@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, NamedTuple, Sequence
 
-__all__ = ["OPTIONS", "TRANSIENT", "CpuOptions", "options_of"]
+__all__ = ["INTERPRETER", "OPTIONS", "TRANSIENT", "CpuOptions", "options_of"]
 
 #: Default flags of XNNPACK (TfLiteXNNPackDelegateOptionsDefault): QS8, QU8,
 #: DYNAMIC_FULLY_CONNECTED.
@@ -14,6 +14,10 @@ _DEFAULT_FLAGS = 0x1 | 0x2 | 0x8
 TRANSIENT = 0x20
 #: Flag TFLITE_XNNPACK_DELEGATE_FLAG_FORCE_FP16: weights and arithmetic in 16 bits for any file.
 _FORCE_FP16 = 0x4
+
+
+#: The wheel's older class, for files that compiled models do not run.
+INTERPRETER = "api=Interpreter"
 
 
 class CpuOptions(NamedTuple):
@@ -33,6 +37,7 @@ class CpuOptions(NamedTuple):
 
 #: Options that an application may choose, and their settings.
 OPTIONS: Dict[str, CpuOptions] = {
+    INTERPRETER: CpuOptions(),
     "kernel_mode=builtin": CpuOptions(kernel_mode="builtin"),
     "kernel_mode=reference": CpuOptions(kernel_mode="reference"),
     "xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER": CpuOptions(flags=_DEFAULT_FLAGS | TRANSIENT),

@@ -36,7 +36,7 @@ from reusebench.measured.runtimes.litert.binding import (
     SignatureTensor,
 )
 
-__all__ = ["LiteRtTensors", "declared"]
+__all__ = ["PICTURE_DIMENSIONS", "LiteRtTensors", "declared", "filled_input"]
 
 #: Types of elements by LiteRtElementType (litert_model_types.h); no array holds those in capitals.
 _TYPES = {
@@ -65,13 +65,14 @@ _TYPES = {
 _ALIGNMENT = 64
 #: Distance beyond the end of a tensor that XNNPACK may read (XNN_EXTRA_BYTES).
 _EXTRA_BYTES = 128
-_PICTURE_DIMENSIONS = 4
+#: Number of dimensions of a picture, whose channels are last.
+PICTURE_DIMENSIONS = 4
 
 
 def declared(tensor: SignatureTensor) -> DeclaredTensor:
     """Return a tensor as the model's file declares it; pictures have their channels last."""
     sizes = tuple(size if size >= 0 else "" for size in tensor.type.sizes)
-    layout = "nhwc" if len(sizes) == _PICTURE_DIMENSIONS else ""
+    layout = "nhwc" if len(sizes) == PICTURE_DIMENSIONS else ""
     element = tensor.type.element
     kind = _TYPES.get(element, f"type {element}")
     return DeclaredTensor(tensor.name, kind, sizes, layout)
@@ -134,7 +135,7 @@ class LiteRtTensors:
             is_new = fed.name not in arrays
             if is_new:
                 arrays[fed.name] = _aligned(fed.shape, fed.type)
-                arrays[fed.name][...] = _filled(fed)
+                arrays[fed.name][...] = filled_input(fed)
             array = arrays[fed.name]
             self._inputs.append(_Tensor(library, environment, kind, array, input_stays))
             if is_new and input_stays:
@@ -175,10 +176,10 @@ class LiteRtTensors:
         return self._allocations
 
 
-def _filled(tensor: InputData) -> Any:
+def filled_input(tensor: InputData) -> Any:
     """Return the elements of an input; noise as in the ONNX file, transposed."""
     is_noise = tensor.file is None and tensor.value is None
-    if not is_noise or len(tensor.shape) != _PICTURE_DIMENSIONS:
+    if not is_noise or len(tensor.shape) != PICTURE_DIMENSIONS:
         return filled(tensor)
     count, height, width, channels = tensor.shape
     return noise((count, channels, height, width), tensor.type).transpose(0, 2, 3, 1)

@@ -13,13 +13,13 @@ import MNN
 
 from reusebench.measured.runtimes.arrays import as_buffer, filled, image_in
 from reusebench.measured.runtimes.base import (
-    AdapterError,
     Copies,
     ImageInput,
     InputData,
     NotSupported,
     RuntimeContext,
 )
+from reusebench.measured.runtimes.mnn.failures import inference_error
 from reusebench.measured.runtimes.mnn.options import MnnSettings
 
 __all__ = ["SessionContext"]
@@ -84,7 +84,7 @@ class SessionContext(RuntimeContext):
             tensor = self.interpreter.getSessionInput(self._session, name)
             tensor.getNumpyData()[...] = array
         if self.interpreter.runSession(self._session):
-            raise AdapterError("mnn_inference_failed")
+            raise inference_error()
         for output, host in self._outputs:
             output.copyToHostTensor(host)
 

@@ -8,7 +8,6 @@ from MNN import expr
 
 from reusebench.measured.runtimes.arrays import Arrays, as_buffer, filled, image_in
 from reusebench.measured.runtimes.base import (
-    AdapterError,
     Allocation,
     Copies,
     DeclaredTensor,
@@ -18,6 +17,7 @@ from reusebench.measured.runtimes.base import (
     NotSupported,
     data_for,
 )
+from reusebench.measured.runtimes.mnn.failures import inference_error
 
 __all__ = ["MnnTensors", "Signature", "fed_inputs", "signature_of"]
 
@@ -118,7 +118,7 @@ class MnnTensors:
             inputs[name] = expr.convert(inputs[name], expr.NC4HW4)
         outputs = self._module.forward(list(inputs.values()))
         if not outputs:
-            raise AdapterError("mnn_inference_failed")
+            raise inference_error()
         self._converted_bytes = 0
         for name, output in zip(self._signature.outputs, outputs):
             if output.data_format == expr.NC4HW4:

@@ -54,18 +54,8 @@ class _Net:
 
     def __init__(self, model: str, options: Sequence[str]) -> None:
         self.model = model
-        graph = read_graph(model)
-        for layer in graph.layers:
-            if ncnn.layer_to_index(layer.type) < 0:
-                raise AdapterError(
-                    "ncnn_layer_missing",
-                    model=model,
-                    layer=layer.type,
-                    version=ncnn.__version__,
-                )
+        _checked_graph(model)
         weights = weights_of(model)
-        if not os.path.isfile(weights):
-            raise AdapterError("ncnn_weights_missing", model=model, path=weights)
         self.net = ncnn.Net()
         set_options(self.net.opt, options)
         if self.net.load_param(model) != 0:
@@ -198,7 +188,7 @@ class Ncnn(Runtime):
 
     def interface(self, model: str) -> Interface:
         """Return the tensors that the file declares."""
-        return read_graph(model).interface
+        return _checked_graph(model).interface
 
     def load(
         self,
@@ -265,6 +255,23 @@ class Ncnn(Runtime):
 def open_runtime() -> Runtime:
     """Return the adapter; only the measured process may call this."""
     return Ncnn()
+
+
+def _checked_graph(model: str) -> Graph:
+    """Return the network of a file; raise AdapterError if ncnn cannot load it."""
+    graph = read_graph(model)
+    for layer in graph.layers:
+        if ncnn.layer_to_index(layer.type) < 0:
+            raise AdapterError(
+                "ncnn_layer_missing",
+                model=model,
+                layer=layer.type,
+                version=ncnn.__version__,
+            )
+    weights = weights_of(model)
+    if not os.path.isfile(weights):
+        raise AdapterError("ncnn_weights_missing", model=model, path=weights)
+    return graph
 
 
 def _have_same_weights(model: str, other: str) -> bool:

@@ -56,6 +56,12 @@ _DEFAULT = -1
 #: groups are its values.
 _REFUSALS = (
     (
+        "onnx_operator_too_old",
+        re.compile(
+            r"Could not find an implementation for (?P<operator>\w+)\((?P<given>[1-6])\) node"
+        ),
+    ),
+    (
         "onnx_operator_missing",
         re.compile(r"error: (?P<operator>[\w.]+:\w+)\(-?\d+\) is not a registered function"),
     ),
