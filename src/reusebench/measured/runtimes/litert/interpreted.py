@@ -107,7 +107,7 @@ def _opened(model: str, resolver: Any) -> Any:
 
 
 def _checked(model: str, call: Any) -> Any:
-    """Return what the call returns; raise AdapterError with the library's words if it fails."""
+    """Return the call's value; raise AdapterError with the library's words if it fails."""
     try:
         return call()
     except (RuntimeError, ValueError) as error:
