@@ -1,12 +1,14 @@
 /* The program that recorder_accuracy.py records: phases whose memory is known to the page.
  *
  *   phases PAUSE_MS FILE
+ *   phases PAUSE_MS FILE STEP...
  *
  * It marks its phases through REUSEBENCH_MARKER and waits for the answers; with PAUSE_MS from 0 it sleeps for that time
  * instead. FILE has FILE_MIB. At the end it prints a line for each phase, in bytes: memory at its end, the highest sum
  * of the RSS of both processes, the highest RSS of one, and its name. In the first phase it reads its own values in
  * smaps_rollup, and the RSS of the child when that has begun; later values follow from the touched and unmapped
- * pages. */
+ * pages. With steps it does these instead of its own phases: hold, huge, free or spike and a number of MiB, sleep and
+ * milliseconds, mark and a name. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,13 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MIB = 1 << 20, PAGE = 4096, FILE_MIB = 24, SHARED_MIB = 40, SPIKE_MIB = 32, SHORT_MIB = 8, MOST = 32 };
+enum { MIB = 1 << 20, PAGE = 4096, FILE_MIB = 24, SHARED_MIB = 40, SPIKE_MIB = 32, SHORT_MIB = 8, MOST = 64, STACK = 256 };
 
 static struct phase {
     const char *name;
     long memory, peak, largest;
 } phases[MOST];
-static int count, marker, pause_ms;
+static int count, marker, pause_ms, is_huge;
 /* Memory of both processes; RSS of this one and of the child; highest RSS in the phase, of both and of this one. */
 static long memory, resident, child_resident, peak, largest;
 
@@ -73,7 +75,7 @@ static char *mapped(long mib, int flags, int file)
 
     if (begin == MAP_FAILED)
         exit(4);
-    madvise(begin, (size_t)mib * MIB, MADV_NOHUGEPAGE);
+    madvise(begin, (size_t)mib * MIB, is_huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     return begin;
 }
 
@@ -167,9 +169,51 @@ static void be_child(char *shared, char *shm, int told, int tell)
     _exit(0);
 }
 
+/* Memory that was taken last is given back first, all that one step has taken. */
+static void take_steps(char **words)
+{
+    struct {
+        char *begin;
+        long mib;
+    } blocks[STACK];
+    int held_blocks = 0;
+    const char *name = "start";
+
+    for (; words[0] && words[1]; words += 2) {
+        long number = atol(words[1]);
+        if (!strcmp(words[0], "mark")) {
+            end_phase(name, words[1]);
+            name = words[1];
+        } else if (!strcmp(words[0], "sleep")) {
+            sleep_ms(number);
+        } else if (!strcmp(words[0], "spike")) {
+            char *begin = held(number);
+            released(begin, number);
+        } else if (!strcmp(words[0], "free")) {
+            if (held_blocks-- == 0)
+                exit(8);
+            released(blocks[held_blocks].begin, blocks[held_blocks].mib);
+        } else {
+            if (held_blocks == STACK)
+                exit(8);
+            is_huge = !strcmp(words[0], "huge");
+            blocks[held_blocks].begin = held(number);
+            blocks[held_blocks++].mib = number;
+            is_huge = 0;
+        }
+    }
+}
+
+static void print_phases(void)
+{
+    for (int number = 0; number < count; number++)
+        printf("%ld %ld %ld %s\n", phases[number].memory, phases[number].peak, phases[number].largest,
+               phases[number].name);
+}
+
 int main(int arguments, char **words)
 {
-    int file = arguments == 3 ? open(words[2], O_RDONLY) : -1, to_child[2], from_child[2], child;
+    int file = arguments >= 3 ? open(words[2], O_RDONLY) : -1, to_child[2], from_child[2], child;
     const char *const shorts[] = {"short 1", "short 2", "short 3", "short 4", "short 5", "short 6", "end"};
     char *base, *grown[24], *shared, *shm;
 
@@ -177,6 +221,15 @@ int main(int arguments, char **words)
         return 2;
     pause_ms = atoi(words[1]);
     marker = atoi(getenv("REUSEBENCH_MARKER"));
+    if (arguments > 3) {
+        rollup(getpid(), "Pss:");
+        memory = rollup(getpid(), "\nPss:");
+        resident = rollup(getpid(), "\nRss:");
+        note(0);
+        take_steps(words + 3);
+        print_phases();
+        return 0;
+    }
     base = mapped(264, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     touch(base, 264);
     rollup(getpid(), "Pss:"); /* The first call allocates the C library's buffers. */
@@ -251,8 +304,6 @@ int main(int arguments, char **words)
         released(grown[0], SHORT_MIB);
         end_phase(shorts[number + 1], shorts[number + 2]);
     }
-    for (int number = 0; number < count; number++)
-        printf("%ld %ld %ld %s\n", phases[number].memory, phases[number].peak, phases[number].largest,
-               phases[number].name);
+    print_phases();
     return 0;
 }

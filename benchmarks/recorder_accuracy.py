@@ -6,6 +6,10 @@ phases without length. It knows its touched pages, and its earlier memory from t
 for the answer to its marks, or continues after --pause MS; --busy N runs N loops beside it, at the
 same priority. --target pipe:sh records it as a program of a remote board, through the reader.
 
+--programs N records N programs instead that were made by chance and do not wait at their marks:
+they take, free and hold memory before, at and after them, some of it in huge pages. Each figure is
+within 1 %, or its bounds hold the truth, or it is wrong.
+
 It needs a C compiler.
 """
 
@@ -13,9 +17,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,12 +34,31 @@ from reusebench.storage.recorded_program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
 from tests.helpers.support import CHECKOUT
 
-__all__ = ["MeasuredPhase", "measure"]
+__all__ = [
+    "BOUNDED",
+    "NOT_READ",
+    "RIGHT",
+    "WRONG",
+    "MeasuredPhase",
+    "judge_memory",
+    "judge_peak",
+    "made_steps",
+    "measure",
+]
 
 _SOURCE = Path(__file__).with_suffix(".c")
 _MIB = 2**20
 #: Size of the mapped file, as in the source.
 _FILE_BYTES = 24 * _MIB
+#: What a figure is: within the error below, with bounds that hold the truth, wrong without a word.
+RIGHT = "right"
+BOUNDED = "bounded"
+WRONG = "wrong"
+NOT_READ = "not read"
+_JUDGEMENTS = (RIGHT, BOUNDED, WRONG, NOT_READ)
+_NEAR_SHARE = 0.01
+#: The kernel counts RSS to some hundred KiB.
+_NEAR_BYTES = 384 * 1024
 
 
 @dataclass(frozen=True)
@@ -50,6 +75,9 @@ class MeasuredPhase:
     #: None if the recorder says that it may have missed a peak.
     peak_at_most_bytes: int | None
     is_largest_exact: bool
+    #: Bounds of the recorded memory; None if none were stored.
+    at_least_bytes: int | None
+    at_most_bytes: int | None
 
     @property
     def error_percent(self) -> float | None:
@@ -72,8 +100,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--recordings", type=int, default=5, metavar="N", help="number of recordings; default: 5"
     )
+    parser.add_argument(
+        "--programs", type=int, default=0, metavar="N", help="programs that do not wait at marks"
+    )
     options = parse(parser, arguments, ("--recordings=1",))
     compiler()
+    if options.programs:
+        _print_rates(options)
+        return
     with tempfile.TemporaryDirectory() as folder, _busy(options.busy):
         recordings = [
             measure(Path(folder), options.pause, options.target) for _ in range(options.recordings)
@@ -106,7 +140,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure(
-    folder: Path, pause_ms: int | None = None, target: str | None = None
+    folder: Path,
+    pause_ms: int | None = None,
+    target: str | None = None,
+    steps: Sequence[str] = (),
 ) -> list[MeasuredPhase]:
     """Return the phases of one recording; without a pause the program waits for answers."""
     program = folder / "phases"
@@ -119,11 +156,101 @@ def measure(
     storage = Path(tempfile.mkdtemp(dir=folder))
     place = ["--storage", str(storage), *(["--target", target] if target else [])]
     record = [sys.executable, "-m", "reusebench", "record", *place, "--marker", "3"]
-    command = [*record, "--", str(program), str(-1 if pause_ms is None else pause_ms), str(mapped)]
+    pause = str(-1 if pause_ms is None else pause_ms)
+    command = [*record, "--", str(program), pause, str(mapped), *steps]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=True)
     (run,) = read_storage(storage)
     assert isinstance(run, StoredRun)
     return list(_phases(done.stdout, run.programs[0]))
+
+
+def _print_rates(options: argparse.Namespace) -> None:
+    """Print how many figures of programs that do not wait are right, bounded or wrong."""
+    counts: dict[str, Counter[str]] = {"memory at the end": Counter(), "highest sum": Counter()}
+    widths: list[float] = []
+    with tempfile.TemporaryDirectory() as folder, _busy(options.busy):
+        for number in range(options.programs):
+            steps = made_steps(random.Random(number))
+            for phase in measure(Path(folder), 0, options.target, steps):
+                counts["memory at the end"][judge_memory(phase)] += 1
+                counts["highest sum"][judge_peak(phase)] += 1
+                if judge_memory(phase) == WRONG or judge_peak(phase) == WRONG:
+                    print(f"program {number}: {phase}")
+                if phase.at_least_bytes is not None and phase.at_most_bytes is not None:
+                    width = phase.at_most_bytes - phase.at_least_bytes
+                    widths.append(100 * width / phase.memory_bytes)
+    heads = ["", *_JUDGEMENTS]
+    rows = []
+    for name, count in counts.items():
+        rows.append([name, *(f"{100 * count[kind] / count.total():.1f}" for kind in _JUDGEMENTS)])
+    phases = counts["memory at the end"].total()
+    print(
+        f"{options.programs} programs, {phases} phases, load {os.getloadavg()[0]:.1f}; shares in %"
+    )
+    print(tabulate(rows, heads, disable_numparse=True))
+    narrow = sum(width <= 1 for width in widths) / max(len(widths), 1)
+    print(f"bounds within 1 % of each other: {100 * narrow:.1f} %")
+
+
+def _is_near(bytes_told: int, bytes_true: int) -> bool:
+    return abs(bytes_told - bytes_true) <= max(_NEAR_SHARE * bytes_true, _NEAR_BYTES)
+
+
+def judge_memory(phase: MeasuredPhase) -> str:
+    """Return whether the memory at the end is right, bounded or wrong."""
+    if phase.recorded_bytes is None:
+        return NOT_READ
+    if _is_near(phase.recorded_bytes, phase.memory_bytes):
+        return RIGHT
+    if phase.at_least_bytes is None or phase.at_most_bytes is None:
+        return WRONG
+    is_above = phase.memory_bytes >= phase.at_least_bytes - _NEAR_BYTES
+    is_below = phase.memory_bytes <= phase.at_most_bytes + _NEAR_BYTES
+    return BOUNDED if is_above and is_below else WRONG
+
+
+def judge_peak(phase: MeasuredPhase) -> str:
+    """Return whether the highest sum is right, bounded or wrong."""
+    if _is_near(phase.recorded_peak_bytes, phase.peak_bytes):
+        return RIGHT
+    if phase.recorded_peak_bytes > phase.peak_bytes:
+        return WRONG
+    at_most = phase.peak_at_most_bytes
+    if at_most is None:
+        return BOUNDED
+    return BOUNDED if phase.peak_bytes <= at_most + _NEAR_BYTES else WRONG
+
+
+def made_steps(chance: random.Random) -> list[str]:
+    """Return the steps of a program with ten phases."""
+    steps: list[str] = []
+    blocks = 0
+
+    def change(pause_ms: int) -> None:
+        nonlocal blocks
+        kind = chance.choice(("hold", "hold", "huge", "free", "free", "spike"))
+        if kind == "free" and not blocks:
+            kind = "hold"
+        blocks += {"hold": 1, "huge": 1, "free": -1, "spike": 0}[kind]
+        steps.extend((kind, str(2 * chance.randint(4, 80))))
+        if pause_ms:
+            steps.extend(("sleep", str(pause_ms)))
+
+    for _ in range(3):
+        change(0)
+    steps.extend(("sleep", "200"))
+    for number in range(10):
+        for _ in range(chance.randint(0, 2)):
+            change(chance.choice((0, 1, 20, 100, 300)))
+        if chance.random() < 0.5:
+            steps.extend(("sleep", str(chance.choice((60, 150, 400)))))
+        if chance.random() < 0.3:
+            change(0)
+        steps.extend(("mark", f"phase {number}"))
+        for _ in range(chance.choice((0, 1, 1, 2))):
+            change(0)
+    steps.extend(("sleep", "100", "mark", "end", "sleep", "20"))
+    return steps
 
 
 def _phases(truth: str, program: Program) -> Iterator[MeasuredPhase]:
@@ -143,6 +270,8 @@ def _phases(truth: str, program: Program) -> Iterator[MeasuredPhase]:
             recorded_largest_bytes=figures.process_peak_rss_bytes[0] or 0,
             peak_at_most_bytes=figures.application_peak_rss_at_most_bytes[0],
             is_largest_exact=exact[0],
+            at_least_bytes=(figures.application_memory_at_least_bytes or (None,))[0],
+            at_most_bytes=(figures.application_memory_at_most_bytes or (None,))[0],
         )
 
 

@@ -1,4 +1,5 @@
 /* The measured process: one at a time, in a session of its own, the first to be killed when memory runs out. */
+#include <asm/ioctls.h>
 #include <linux/prctl.h>
 
 #include "reader.h"
@@ -213,6 +214,9 @@ static long spawn(const char *folder, char **arguments, char **variables, const 
     return error;
 }
 
+/* Whether the process has left answers to its marks unread: it has ended, or takes no more. */
+static bool has_left_answers;
+
 static void start(uint32_t number, char *data, uint32_t bytes)
 {
     static char *arguments[MOST_STRINGS + 1], *variables[2 * MOST_STRINGS + 1];
@@ -252,6 +256,7 @@ static void start(uint32_t number, char *data, uint32_t bytes)
     }
     measured_pid = result;
     peak_rss_bytes = 0;
+    has_left_answers = false;
     started.pid = (uint32_t)result;
     reply(number, &started, sizeof started);
 }
@@ -272,14 +277,6 @@ static void write_input(uint32_t number, const char *data, uint32_t bytes)
         reply(number, &written, sizeof written);
 }
 
-/* Answers marks. A program that reads no answers, or has ended, is not waited for. */
-static void answer_marks(uint32_t number, const char *data, uint32_t bytes)
-{
-    if (outputs[LEDGER - 1] >= 0)
-        CALL(write, outputs[LEDGER - 1], data, bytes);
-    reply_result(number, 0);
-}
-
 void poll_streams(struct Poll polls[STREAMS])
 {
     for (int stream = 0; stream < STREAMS; stream++)
@@ -293,6 +290,10 @@ static bool pass_on(int stream)
     if (outputs[stream] < 0)
         return false;
     long count = CALL(read, outputs[stream], text, sizeof text);
+    if (count == -ECONNRESET) { /* comes once, before the last marks */
+        has_left_answers = true;
+        count = CALL(read, outputs[stream], text, sizeof text);
+    }
     if (count == -EAGAIN || count == -EINTR)
         return false;
     if (count <= 0) {
@@ -302,6 +303,27 @@ static bool pass_on(int stream)
     }
     send(0, events[stream], text, (size_t)count);
     return count > 0;
+}
+
+/*
+ * Answers marks, without waiting for a program that reads no answers, and tells whether they were read. No data only
+ * asks.
+ */
+static void answer_marks(uint32_t number, const char *data, uint32_t bytes)
+{
+    uint32_t state = ANSWERS_READ;
+    int unread = 0;
+    if (bytes && (outputs[LEDGER - 1] < 0 || CALL(write, outputs[LEDGER - 1], data, bytes) < 0))
+        has_left_answers = true;
+    if (outputs[LEDGER - 1] >= 0)
+        CALL(ioctl, outputs[LEDGER - 1], TIOCOUTQ, &unread);
+    if (unread)
+        state = ANSWERS_UNREAD;
+    else
+        pass_on(LEDGER - 1); /* If its end was closed with unread answers, this tells. */
+    if (has_left_answers)
+        state = ANSWERS_LEFT;
+    reply(number, &state, sizeof state);
 }
 
 /*

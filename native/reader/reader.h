@@ -41,7 +41,7 @@ enum RequestKind {
     REQUEST_CPUS = 'c',     /* u32: number of processors that this process may use */
     REQUEST_START = 'p',    /* struct Start, strings: struct Started */
     REQUEST_INPUT = 'i',    /* data for the process; none ends its input: struct Written */
-    REQUEST_ANSWER = 'y',   /* data for the process through the socket of its marks */
+    REQUEST_ANSWER = 'y',   /* data for the process through the socket of its marks, or none: u32 ANSWERS_ */
     REQUEST_SIGNAL = 'g',   /* u32 signal for the process and its group, like a terminal's */
     REQUEST_END = 'e',      /* kill the process and its descendants */
     REQUEST_SAMPLE = 'a',   /* struct Sampling; interval 0 stops */
@@ -72,6 +72,8 @@ enum Damage { DAMAGE_HEADER = 1, DAMAGE_LENGTH, DAMAGE_ORDER, DAMAGE_CONTENT, DA
  * killed when memory runs out; otherwise it has the score that the reader was started with.
  */
 enum { START_HAS_LEDGER = 1, START_HAS_MARKS = 2, START_HAS_WORDS = 4, START_IS_VICTIM = 8 };
+/* Left: the process has ended with answers unread, or takes no more. */
+enum { ANSWERS_READ, ANSWERS_UNREAD, ANSWERS_LEFT };
 enum { WRITE_CREATES = 1, WRITE_APPENDS = 2, WRITE_SYNCS = 4 };
 enum { MOST_DATA_BYTES = 16384, MOST_REQUEST_BYTES = 65536 };
 

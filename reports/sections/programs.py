@@ -44,7 +44,13 @@ _PEAKS = ("application_peak_rss", "process_peak_rss")
 #: A figure that is right even if memory was short, since its buffers are never evicted.
 _NEVER_SHORT = "npu_memory"
 _AT_MOST = "application_peak_rss_at_most_bytes"
-_MEMORY = tuple(name for name in PhaseMemory.__struct_fields__ if name != _AT_MOST)
+#: Figures whose columns came later.
+_LATER = (
+    _AT_MOST,
+    "application_memory_at_least_bytes",
+    "application_memory_at_most_bytes",
+)
+_MEMORY = tuple(name for name in PhaseMemory.__struct_fields__ if name not in _LATER)
 _MEDIANS = PhaseMedians.__struct_fields__
 _RSS_LOOK: dict[str, Any] = {"linewidth": 1.2}
 _PSS_LOOK: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.4}
@@ -111,6 +117,7 @@ PROGRAM_COLUMNS = (
     *_named(_AT_MOST),
     *_all_named(_MEDIANS, "_median"),
     "memory_short",
+    *(column for name in _LATER[1:] for column in _named(name, "")),
 )
 
 
@@ -123,18 +130,30 @@ def phase_figure(phase: Phase, name: str) -> Figure | None:
 def phase_text(phase: Phase, name: str) -> str:
     """Return a figure in MiB.
 
-    A peak is a range, or a lower bound, if readings do not tell it exactly.
+    A peak is a range, or a lower bound, if readings do not tell it exactly. Memory at the end has
+    its bounds behind it, if the program went on at its mark.
     """
     figure = phase_figure(phase, name)
-    if figure is None or name not in _PEAKS:
+    if figure is None:
         return mib(figure)
-    at_most = getattr(phase.memory, _AT_MOST if name == "application_peak_rss" else f"{name}_bytes")
+    if name == "application_memory" and phase.memory_bounds:
+        return f"{mib(figure)} ({_range(*phase.memory_bounds)})"
+    if name not in _PEAKS:
+        return mib(figure)
+    if name == "process_peak_rss":
+        return mib(figure) if all(phase.process_peaks_exact) else f"≥ {mib(figure)}"
+
+    at_most = phase.memory.application_peak_rss_at_most_bytes
     highest = Figure.of(at_most)
-    if highest is None or None in at_most or not all(phase.process_peaks_exact):
+    if highest is None or None in at_most:
         return f"≥ {mib(figure)}"
     low = mib(Figure(figure.median))
     high = mib(Figure(highest.median))
-    return mib(figure) if low == high else f"{low} ... {high}"
+    return mib(figure) if low == high else _range(figure, highest)
+
+
+def _range(low: Figure, high: Figure) -> str:
+    return f"{mib(Figure(low.median))} ... {mib(Figure(high.median))}"
 
 
 def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | None:
@@ -259,7 +278,7 @@ def _size_columns(sizes: PhaseMemory | PhaseMedians, kind: str) -> dict[str, flo
     """Return each size and its spread, by column."""
     columns: dict[str, float | None] = {}
     for name in sizes.__struct_fields__:
-        figure = Figure.of(getattr(sizes, name))
+        figure = Figure.of(getattr(sizes, name) or ())
         size, spread = _named(name, kind)
         columns[size] = rounded(figure)
         columns[spread] = rounded_spread(figure)

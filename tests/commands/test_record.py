@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.recorder_accuracy import measure
+from benchmarks.recorder_accuracy import NOT_READ, WRONG, judge_memory, judge_peak, measure
 from reusebench.recorder import recorder
 from reusebench.storage.recorded_program import Program
 from reusebench.storage.run_file import StoredRun, read_storage
@@ -226,8 +226,12 @@ def test_marked_phases_have_figures_of_their_own(recorded: dict[str, Done]) -> N
     own = done.values("application_uss")
     assert own["steady"] - own["end"] == pytest.approx(24 * _MIB, rel=0.1)
     assert own["steady"] - own["start"] >= 20 * _MIB
-    # A first end is always read.
-    assert [phase.reading_ages_ns for phase in done.program.phases[:3:2]] == [(0,)] * 2
+    # The program does not wait: its memory was read before the mark, and the bounds are known.
+    for phase in done.program.phases[:3:2]:
+        (age_ns,) = phase.reading_ages_ns
+        assert age_ns is not None
+        assert age_ns > 0
+        assert phase.memory.application_memory_at_least_bytes != (None,)
     assert (
         done.values("application_peak_rss")["start"] < done.values("application_peak_rss")["steady"]
     )
@@ -564,6 +568,19 @@ def test_phases_of_a_known_program(tmp_path: Path) -> None:
             )
         if phase.peak_at_most_bytes is not None:
             assert phase.peak_bytes <= phase.peak_at_most_bytes * 1.02, phase
+
+
+def test_a_program_that_does_not_wait_is_right_or_bounded(tmp_path: Path) -> None:
+    """What it frees, takes or has for a moment at its marks is in no figure without a word."""
+    steps = "hold 80 hold 264 sleep 200 mark a free 0 sleep 200 mark b hold 100 sleep 100 spike 150"
+    steps += (
+        " mark c spike 90 sleep 100 mark d mark e free 0 huge 60 sleep 60 free 0 mark f sleep 9"
+    )
+    phases = measure(tmp_path, 0, steps=steps.split())
+    assert [phase.name for phase in phases] == ["start", *"abcde"]
+    judged = [(judge_memory(phase), judge_peak(phase)) for phase in phases]
+    assert all(WRONG not in pair and NOT_READ not in pair for pair in judged), phases
+    assert all(phase.at_most_bytes is not None for phase in phases), phases
 
 
 def test_a_running_process_is_recorded_until_it_ends(tmp_path: Path) -> None:

@@ -339,7 +339,7 @@ def test_a_lost_connection_keeps_what_was_read(board: _Board, tmp_path: Path) ->
         "--",
         "sh",
         "-c",
-        "echo $$; echo load >&3; exec sleep 1000",
+        "echo $$; sleep 0.3; echo load >&3; exec sleep 1000",
     )
     with _recording(board, tmp_path / "storage", *words) as (recorder, pid):
         reader = psutil.Process(pid).parent()
@@ -381,7 +381,7 @@ def test_a_process_that_runs_there(board: _Board, tmp_path: Path) -> None:
     assert (program.attached, program.outcome, program.command[1:]) == (True, "ok", ("-c", held))
     assert [phase.name for phase in program.phases] == ["start", "waiting"]
     for peak in _values(program, "process_peak_rss").values():
-        assert peak < 64 * _MIB
+        assert peak is None or peak < 64 * _MIB  # None: there was no time for a reading
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import select
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,58 @@ def test_a_program_may_wait_for_its_answer() -> None:
     marks.close()
 
 
+def _answered() -> tuple[SocketMarks, socket.socket]:
+    """Return marks with an answer that the program has not read, and the program's end."""
+    marks = SocketMarks(3)
+    program = marks._program_end
+    program.send(b"load\n")
+    assert marks.read() == ["load"]
+    marks.answer()
+    return marks, program
+
+
+def test_who_reads_answers_has_waited() -> None:
+    """An answer in the socket is open; one that is read was waited for, at the end as well."""
+    marks, program = _answered()
+    assert marks.are_answers_read() is None
+    assert program.recv(10) == b"\n"
+    assert marks.are_answers_read() is True
+    program.close()
+    assert marks.are_answers_read() is True
+    assert marks.read() == []
+    assert marks.are_answers_read() is True
+    marks.close()
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_who_ends_without_reading_has_not_waited(is_read: bool) -> None:
+    """A closed socket has no unread answers any more, but the program had left one."""
+    marks, program = _answered()
+    program.close()
+    if is_read:
+        assert marks.read() == []
+    assert marks.are_answers_read() is False
+    marks.close()
+
+
+def test_who_ends_before_the_answer_has_not_waited() -> None:
+    """There is nobody to be answered."""
+    marks = SocketMarks(3)
+    marks._program_end.send(b"end\n")
+    marks._program_end.close()
+    assert marks.read() == ["end"]
+    marks.answer()
+    assert marks.are_answers_read() is False
+    marks.close()
+
+
+def test_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    """There are no answers in a file."""
+    marks = FileMarks(tmp_path / "phases")
+    assert marks.are_answers_read() is False
+    marks.close()
+
+
 @pytest.mark.process
 def test_a_program_without_its_recorder_goes_on() -> None:
     """A mark that nobody receives is an error for the program, not a signal that ends it."""
@@ -164,6 +217,7 @@ def test_marks_from_a_descriptor_on_a_board() -> None:
     """Marks arrive in any pieces; each is returned once and answered once."""
     marks = FarSocketMarks(3)
     answers = list[bytes]()
+    marks.forward = lambda: None
     marks.send_answer = answers.append
     assert marks.environment == {"REUSEBENCH_MARKER": "3"}
     marks.feed(b"load\nst")
@@ -172,3 +226,5 @@ def test_marks_from_a_descriptor_on_a_board() -> None:
     marks.answer()
     marks.answer()
     assert answers == [b"\n\n"]
+    marks.ask_for_answers = lambda: None
+    assert marks.are_answers_read() is None

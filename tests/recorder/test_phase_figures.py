@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.recorder_overhead import median_interval
+from reusebench.recorder.moments import MemoryRange
 from reusebench.recorder.phase_figures import PhaseRecord, WeightedReadings
 from reusebench.recorder.phases import Stretch
 from reusebench.recorder.process_tree import Peaks, SeenProcess
@@ -26,6 +27,7 @@ from reusebench.recorder.stored_form import (
 from reusebench.samplers.system_memory import Idle
 
 _IDLE_BYTES = 1000
+_MIB = 2**20
 
 
 def readings(*pairs: tuple[int, int]) -> Readings:
@@ -55,7 +57,9 @@ def phase(
 ) -> PhaseRecord:
     """Return a phase of one stretch, with times and values of readings of PSS."""
     made = PhaseRecord()
-    made.begin(begin_ns, {} if system is None else {"system_memory": system})
+    made.begin(begin_ns)
+    if system is not None:
+        made.add("system_memory", system, begin_ns)
     for time_ns, value in pss:
         made.add("application_memory", value, time_ns)
     made.end(end_ns, peaks)
@@ -127,7 +131,7 @@ def test_stretches_of_one_name_are_one_phase() -> None:
     """A phase that comes again has the time of all stretches, the last end and the highest peak."""
     both = phase(0, 40, (10, 5), (40, 80), peaks=Peaks(90, 95))
     both.add_peak(85, 85)
-    both.begin(80, {})
+    both.begin(80)
     both.add("application_memory", 30, 90)
     both.end(100, Peaks(35, 40))
     assert (both.duration_ns, both.last("application_memory"), both.age_ns()) == (60, 30, 10)
@@ -142,9 +146,22 @@ def test_a_peak_is_exact_where_the_kernel_has_all_of_it() -> None:
     assert (known.peak_bytes, known.process_peak_bytes, known.peak_at_most_bytes()) == (70, 60, 90)
     assert known.is_process_peak_exact
     for peaks in (None, Peaks(60, None)):
-        known.begin(50, {})
+        known.begin(50)
         known.end(60, peaks)
         assert (known.is_process_peak_exact, known.peak_at_most_bytes()) == (False, None)
+
+
+def test_a_peak_after_a_passed_mark_is_open() -> None:
+    """The kernel's marks lack the time in which a program went on at its mark."""
+    for high_bytes, is_exact in ((80 * _MIB, True), (90 * _MIB, False)):
+        later = PhaseRecord()
+        later.begin(0)
+        later.began_unseen(MemoryRange({1: (0, high_bytes)}))
+        later.add_peak(80 * _MIB, 80 * _MIB)
+        assert later.peak_at_most_bytes() is None  # it runs
+        later.end(40, Peaks(80 * _MIB, 80 * _MIB))
+        assert later.is_process_peak_exact is is_exact
+        assert later.peak_at_most_bytes() == high_bytes
 
 
 def test_system_memory_over_idle() -> None:

@@ -64,7 +64,7 @@ def test_the_peak_of_ended_processes(
         )
         root.kill()
     *_, last = recording.phases.values()
-    assert last.process_peak_bytes == (peak or 0)
+    assert last.process_peak_bytes == peak
     assert last.is_process_peak_exact is (peak is not None)
     assert last.peak_at_most_bytes() is None  # the bound of the sum
     assert len(recording.stretches) == 1 + len(names)

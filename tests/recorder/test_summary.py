@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from reusebench.measured.messages import Message
 from reusebench.recorder.summary import print_summary
 from reusebench.storage.measured_figure import DOUBT
+from tests.reports.stored import MIB
 from tests.reports.stored_programs import Repeat, program
 
 
@@ -30,3 +32,18 @@ def test_short_memory(is_short: bool, capsys: pytest.CaptureFixture[str]) -> Non
         is ("5.0 MiB of its memory were swapped out" in printed)
         is is_short
     )
+
+
+def test_the_range_of_memory_at_a_passed_mark(capsys: pytest.CaptureFixture[str]) -> None:
+    """Bounds that are farther away than the error stand in brackets, and a sentence says why."""
+    made = program("pipeline", [Repeat({"load": 200, "steady": 100})])
+    phases = []
+    for phase, least in zip(made.phases, (199 * MIB, 40 * MIB)):
+        memory = replace(phase.memory, application_memory_at_least_bytes=(least,))
+        phases.append(replace(phase, memory=memory))
+    print_summary(replace(made, phases=tuple(phases)), Path("run.json"), Path("storage"))
+    printed = capsys.readouterr().err
+    load, steady = (line for line in printed.splitlines() if line.startswith(("load", "steady")))
+    assert "(" not in load
+    assert "100.0 (40.0 ... 100.0)" in steady
+    assert "in brackets" in printed

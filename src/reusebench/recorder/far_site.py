@@ -96,7 +96,9 @@ class _StartedProgram:
             raise RecordError(f"{error}. Nothing was stored", exit_code) from None
 
         if self._marks:
+            self._marks.forward = self._forward_output
             self._marks.send_answer = self._process.answer
+            self._marks.ask_for_answers = self._process.are_answers_read
         self._host = board.host
         self._input = _InputForwarder(self._process)
         self._output_accepted = True

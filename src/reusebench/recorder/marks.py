@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import select
 import socket
+import termios
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,6 +69,7 @@ class Marks:
     environment: dict[str, str] = {}  # noqa: RUF012 never changed
     #: File actions of os.posix_spawn in the program before it begins.
     actions: list[tuple[Any, ...]] = []  # noqa: RUF012 never changed
+    are_possible = False
     #: A descriptor that becomes readable with a mark; None: every reading looks for marks.
     descriptor: int | None = None
 
@@ -79,6 +83,10 @@ class Marks:
     def answer(self) -> None:
         """Tell the program that its memory has been read, if it can wait for that."""
 
+    def are_answers_read(self) -> bool | None:
+        """Whether the program has read all answers; None if it may still read them."""
+        return False
+
     def lost(self) -> str | None:
         """Return a sentence if marks could no longer come."""
 
@@ -88,6 +96,8 @@ class Marks:
 
 class FileMarks(Marks):
     """Lines that are appended to a file, which is created or emptied."""
+
+    are_possible = True
 
     def __init__(self, path: Path) -> None:
         """Raise OSError if the file cannot be created."""
@@ -136,6 +146,8 @@ class FileMarks(Marks):
 class FarFileMarks(Marks):
     """Lines that are appended to a file on a remote board."""
 
+    are_possible = True
+
     def __init__(self, path: str, changed_content: Callable[[], bytes | None]) -> None:
         """`changed_content` returns the file's content if it has changed since the last call."""
         self.environment = {PHASES_VARIABLE: path}
@@ -161,8 +173,13 @@ class FarSocketMarks(Marks):
     They arrive with the program's output. It may read answers from the same descriptor.
     """
 
+    are_possible = True
     #: Sends an answer to the program.
     send_answer: Callable[[bytes], None]
+    #: Takes what the program has written, and feeds the marks in it.
+    forward: Callable[[], None]
+    #: Tells whether the program has read all answers; None if it may still read them.
+    ask_for_answers: Callable[[], bool | None]
 
     def __init__(self, number: int) -> None:
         """`number` is the number of the descriptor in the program."""
@@ -177,6 +194,7 @@ class FarSocketMarks(Marks):
 
     def read(self) -> list[str]:
         """Return the names in the lines that were completed since the last call."""
+        self.forward()
         names = self._names
         self._names = []
         self._unanswered += len(names)
@@ -188,6 +206,10 @@ class FarSocketMarks(Marks):
             self.send_answer(b"\n" * self._unanswered)
         self._unanswered = 0
 
+    def are_answers_read(self) -> bool | None:
+        """Whether the program has read all answers; None if it may still read them."""
+        return self.ask_for_answers()
+
 
 class SocketMarks(Marks):
     """Lines that the program writes to a file descriptor.
@@ -196,6 +218,8 @@ class SocketMarks(Marks):
     end of a pair of sockets that keep messages apart: if the recorder was killed, a mark fails with
     an error. A pipe would end the program with a signal.
     """
+
+    are_possible = True
 
     def __init__(self, number: int) -> None:
         """`number` is the number of the descriptor in the program."""
@@ -208,6 +232,8 @@ class SocketMarks(Marks):
         self.actions = [(os.POSIX_SPAWN_DUP2, self._program_end.fileno(), number)]
         self._lines = LineBuffer()
         self._unanswered = 0
+        #: Whether the program has ended without reading an answer.
+        self._has_left_answers = False
 
     def started(self) -> None:
         """Close the program's end here, so that the connection ends with the program."""
@@ -223,7 +249,8 @@ class SocketMarks(Marks):
                 message = self._own_end.recv(_LONGEST_MESSAGE)
             except BlockingIOError:
                 break
-            except ConnectionResetError:  # the program has ended with an answer unread
+            except ConnectionResetError:
+                self._has_left_answers = True
                 continue
             if not message and self._is_hung_up():  # otherwise the message is empty
                 self._close_own_end()
@@ -233,11 +260,27 @@ class SocketMarks(Marks):
 
     def answer(self) -> None:
         """Write a newline for each line, without waiting for a program that reads none."""
-        with contextlib.suppress(OSError):
+        try:
             while self._own_end is not None and self._unanswered:
                 self._unanswered -= 1
                 self._own_end.send(b"\n")
+        except OSError:  # it has ended, or reads none
+            self._has_left_answers = True
+        # A program that has closed its end has not waited for these.
+        self._has_left_answers |= bool(self._unanswered)
         self._unanswered = 0
+
+    def are_answers_read(self) -> bool | None:
+        """Whether the program has read all answers; None if it may still read them."""
+        if self._own_end is not None:
+            unread = array("i", [0])
+            fcntl.ioctl(self._own_end, termios.TIOCOUTQ, unread)
+            # An end that was closed has no unread answers any more, but this error.
+            if self._own_end.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                self._has_left_answers = True
+            if unread[0] and not self._has_left_answers:
+                return None
+        return not self._has_left_answers
 
     def close(self) -> None:
         """Close the connection."""

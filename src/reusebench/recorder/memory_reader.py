@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 
+from reusebench.recorder.mark_readings import Batch, Known, MarkReading
+from reusebench.recorder.moments import Moment
 from reusebench.recorder.pace import Pace
 from reusebench.recorder.phase_figures import PhaseRecord
 from reusebench.recorder.process_tree import Peaks, ProcessTree, SeenProcess
@@ -26,6 +29,8 @@ _MS = 10**6
 _PSS_SHARES = (0.002, 0.005)
 #: The same shares for each other kind of reading.
 _OTHER_SHARES = (0.001, 0.003)
+#: The same shares for the kernel's counters, which bound what happens at a mark.
+_COUNTER_SHARES = (0.003, 0.005)
 
 
 class MemoryReader:
@@ -38,8 +43,12 @@ class MemoryReader:
         recording: Recording,
         clocks: Clocks,
         has_npu: bool,
+        has_marks: bool,
     ) -> None:
-        """`recording` begins at the time of `clocks`, which is now."""
+        """`recording` begins at the time of `clocks`, which is now.
+
+        `has_marks` tells whether the program can mark phases.
+        """
         self._host = host
         self._recording = recording
         #: The latest reading of the clocks.
@@ -49,34 +58,38 @@ class MemoryReader:
         #: Peaks of a program that was already running are not reset: it, or another tool, may read
         #: them.
         self._resets_peaks = not program.with_root
-        if self._resets_peaks:
-            self._tree.begin_phase(resets=False)
-        else:
+        self._moment = self._tree.begin_phase(now_ns, resets=False)
+        if not self._resets_peaks:
             self._tree.forget_peaks()
 
         #: The current phase.
         self.phase = PhaseRecord()
-        self.phase.begin(now_ns, {})
-        #: Key: kind; the readings since the last mark.
-        self._since_mark: dict[str, int] = {}
+        self.phase.begin(now_ns)
+        #: Readings since the last look for marks.
+        self._batch = Batch()
+        #: The latest counters with shares of memory, and those of them that precede any mark.
+        self._latest: Known | None = None
+        self._known: Known | None = None
+        #: The counters when peaks began anew, if `_known` is earlier.
+        self._before_reset: Moment | None = None
+        self._has_marks = has_marks
 
         #: CPU time of the latest reading of RSS.
         self.rss_cost_ns = 0
-        #: RSS at the latest reading: sum over all processes, and largest process.
-        self._rss_sum_bytes = 0
-        self._rss_largest_bytes = 0
         self._most_pss_bytes = 0
         self._most_swapped_bytes = 0
         self._pressure = PressureWatch(host, program.root)
         groups = GroupWatch(host, program.root)
         self._groups = groups if groups.read() else None
         self._discovery = Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES)
+        self._counters = Pace(5 * _MS, 50 * _MS, *_COUNTER_SHARES)
+        self._shares = Pace(5 * _MS, 500 * _MS, *_PSS_SHARES)
         self._phase_readings = self._make_phase_readings(has_npu)
 
     def _make_phase_readings(self, has_npu: bool) -> list[tuple[Pace, Callable[[int], None]]]:
         """Return the readings that are made often at first in each phase."""
         readings: list[tuple[Pace, Callable[[int], None]]] = [
-            (Pace(5 * _MS, 500 * _MS, *_PSS_SHARES), self._read_shares),
+            (self._shares, self._read_shares),
             (Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES), self._read_system),
         ]
         if has_npu:
@@ -101,47 +114,74 @@ class MemoryReader:
         self.clocks = self._host.clocks()
         return self.clocks.time_ns
 
-    def begin_phase(self, phase: PhaseRecord, now_ns: int) -> None:
-        """Make `phase` the current phase; the readings since the mark are also its first."""
+    def settle(self) -> None:
+        """Make all readings part of the current phase: no mark has come meanwhile."""
+        self._batch.add_to(self.phase)
+        self._batch = Batch()
+        self._known = self._latest
+        self._before_reset = None
+
+    def begin_phase(self, phase: PhaseRecord, mark: MarkReading) -> None:
+        """Make `phase` the current phase; the readings at the mark are also its first."""
         self.phase = phase
-        phase.begin(now_ns, self._since_mark)
-        phase.add_peak(self._rss_sum_bytes, self._rss_largest_bytes)
+        phase.begin(mark.time_ns)
+        self._batch = mark.at_mark
 
     def read_due(self, now_ns: int) -> None:
         """Read RSS, and make the other readings that are due."""
         if self._discovery.is_due(now_ns):
             self._read_with_pace(self._discovery, self._discover_and_read_peaks, now_ns)
         self._read_rss(now_ns)
+        if self._has_marks and self._counters.is_due(now_ns):
+            self._read_with_pace(self._counters, self._read_peaks, now_ns)
         for pace, read in self._phase_readings:
             if pace.is_due(now_ns):
                 self._read_with_pace(pace, read, now_ns)
 
-    def read_at_mark(self, now_ns: int, at_any_cost: bool) -> Peaks | None:
+    def read_at_mark(self, now_ns: int, at_any_cost: bool) -> MarkReading:
         """Make all readings that can be afforded, first those that the running program may change.
 
-        Returns the kernel's peaks of the phase that ends, which begin anew; None if they were not
-        affordable.
+        The kernel's peaks begin anew if they could be afforded.
         """
-        self._since_mark = {}
+        unassigned = self._batch
+        self._batch = Batch()
+        known = self._known
+        affords_peaks = at_any_cost or self._discovery.affords(now_ns)
+        at_mark = self._moment
+        largest_bytes = 0
+        if affords_peaks:
+            at_mark, peaks = self._tree.read_moment(now_ns)
+            largest_bytes = peaks.largest_bytes
+            self._note_moment(at_mark)
+            at_mark = at_mark.since(self._before_reset)
         self._read_rss(now_ns)
         for pace, read in self._phase_readings:
             if at_any_cost or pace.affords(now_ns):
                 self._read_with_pace(pace, read, now_ns)
             pace.restart(now_ns)
-        if not at_any_cost and not self._discovery.affords(now_ns):
-            return None
+        if not affords_peaks:
+            return MarkReading(now_ns, None, None, unassigned, self._batch)
 
         cpu_before_ns = self.clocks.cpu_ns
         known_count = len(self._tree.seen)
         self._tree.discover(now_ns)
+        until, peaks = self._tree.read_moment(now_ns)
+        peaks = Peaks(max(largest_bytes, peaks.largest_bytes), peaks.sum_bytes)
         if len(self._tree.seen) > known_count:
+            self._note_moment(until)
             self._read_rss(now_ns)
             self._read_shares(now_ns)
-        peaks = self._read_peaks()
         if self._resets_peaks:
-            self._tree.begin_phase(resets=True)
+            self._note_moment(self._tree.begin_phase(now_ns, resets=True))
+        until = until.since(self._before_reset)
+        self._before_reset = until
+        self._counters.restart(now_ns)
         self._discovery.taken(self.read_clocks(), self.clocks.cpu_ns - cpu_before_ns)
-        return peaks
+        passed = None
+        if known and self._latest:
+            huge_bytes = self._latest.huge_bytes
+            passed = known.passed(at_mark, until, self._host.page_bytes, huge_bytes)
+        return MarkReading(now_ns, peaks, passed, unassigned, self._batch)
 
     def read_pressure(self) -> None:
         """Update the recording's evidence of short memory."""
@@ -166,31 +206,34 @@ class MemoryReader:
 
     def _discover_and_read_peaks(self, now_ns: int) -> None:
         self._tree.discover(now_ns)
-        self._read_peaks()
+        self._read_peaks(now_ns)
 
-    def _read_peaks(self) -> Peaks:
-        peaks = self._tree.read_peaks()
+    def _read_peaks(self, now_ns: int) -> None:
+        moment, peaks = self._tree.read_moment(now_ns)
         if peaks.largest_bytes:
-            self.phase.add_peak(0, peaks.largest_bytes)
-        return peaks
+            self._batch.add_peak(0, peaks.largest_bytes)
+        self._note_moment(moment)
+
+    def _note_moment(self, moment: Moment) -> None:
+        self._moment = moment
+        if self._latest:
+            self._latest = replace(self._latest, moment=moment)
 
     def _read_rss(self, now_ns: int) -> None:
         cpu_before_ns = self.clocks.cpu_ns
         sum_bytes, largest_bytes = self._tree.sample(now_ns)
         self.read_clocks()
         self.rss_cost_ns = self.clocks.cpu_ns - cpu_before_ns
-        self._rss_sum_bytes = sum_bytes
-        self._rss_largest_bytes = largest_bytes
         if sum_bytes:
             self._recording.rss_count += 1
             self._recording.rss.add(now_ns, sum_bytes)
-            self._add_to_phase("application_rss", sum_bytes, now_ns)
-            self.phase.add_peak(sum_bytes, largest_bytes)
+            self._add("application_rss", sum_bytes, now_ns)
+            self._batch.add_peak(sum_bytes, largest_bytes)
 
     def _read_system(self, now_ns: int) -> None:
         used_bytes = read_system(self._host).used_bytes
         self._recording.system.add(now_ns, used_bytes)
-        self._add_to_phase("system_memory", used_bytes, now_ns)
+        self._add("system_memory", used_bytes, now_ns)
         group = self._groups.read() if self._groups else None
         most = self._recording.most_group
         if group and (most is None or group.counted_bytes > most.counted_bytes):
@@ -201,13 +244,26 @@ class MemoryReader:
             shares = self._tree.read_shares()
         except PermissionError:
             self._forget("application_memory", "application_uss")
+            self._latest = None
+            self._known = None
             return
-        if shares:
-            self._recording.pss.add(now_ns, shares.pss_bytes)
-            self._add_to_phase("application_memory", shares.pss_bytes, now_ns)
-            self._add_to_phase("application_uss", shares.uss_bytes, now_ns)
-            self._most_pss_bytes = max(self._most_pss_bytes, shares.pss_bytes)
-            self._most_swapped_bytes = max(self._most_swapped_bytes, shares.swap_bytes)
+        if not shares:
+            return
+        pss_bytes = sum(share.pss_bytes for share in shares.values())
+        uss_bytes = sum(share.uss_bytes for share in shares.values())
+        swapped_bytes = sum(share.swap_bytes for share in shares.values())
+        self._recording.pss.add(now_ns, pss_bytes)
+        self._add("application_memory", pss_bytes, now_ns)
+        self._add("application_uss", uss_bytes, now_ns)
+        self._latest = Known(
+            self._moment,
+            resident_bytes={pid: share.rss_bytes for pid, share in shares.items()},
+            huge_bytes={pid: share.huge_page_bytes for pid, share in shares.items()},
+            pss_bytes=pss_bytes,
+            uss_bytes=uss_bytes,
+        )
+        self._most_pss_bytes = max(self._most_pss_bytes, pss_bytes)
+        self._most_swapped_bytes = max(self._most_swapped_bytes, swapped_bytes)
 
     def _read_npu(self, now_ns: int) -> None:
         try:
@@ -217,14 +273,13 @@ class MemoryReader:
             return
         if size_bytes is not None:
             self._recording.npu.add(now_ns, size_bytes)
-            self._add_to_phase("npu_memory", size_bytes, now_ns)
+            self._add("npu_memory", size_bytes, now_ns)
 
-    def _add_to_phase(self, kind: str, value: int, now_ns: int) -> None:
-        self.phase.add(kind, value, now_ns)
-        self._since_mark[kind] = value
+    def _add(self, kind: str, value: int, now_ns: int) -> None:
+        self._batch.readings.append((kind, value, now_ns))
 
     def _forget(self, *kinds: str) -> None:
         """Drop the phase's readings, which are of a time when the program could still be read."""
         for kind in kinds:
             self.phase.forget(kind)
-            self._since_mark.pop(kind, None)
+            self._batch.forget(kind)

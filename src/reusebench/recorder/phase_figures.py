@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from reusebench.recorder.moments import MemoryRange, PassedMark
 from reusebench.recorder.process_tree import Peaks
 
 __all__ = ["KINDS", "PhaseRecord", "WeightedReadings"]
@@ -14,6 +14,10 @@ __all__ = ["KINDS", "PhaseRecord", "WeightedReadings"]
 KINDS = ("application_memory", "application_uss", "application_rss", "system_memory", "npu_memory")
 #: Readings of a phase up to which the median is exact; of more, two neighbours become one.
 _MOST_READINGS = 1000
+#: A bound of a peak is the peak itself if it is higher by at most this size, or by this share: the
+#: kernel counts RSS to some hundred KiB, and a phase goes on while it is read.
+_EXACT_BYTES = 512 * 1024
+_EXACT_SHARE = 0.005
 
 
 class WeightedReadings:
@@ -49,6 +53,11 @@ class WeightedReadings:
         self.last_ns = now_ns
         if len(self._values) > _MOST_READINGS:
             self._merge_neighbours()
+
+    def set_last(self, value: int, now_ns: int) -> None:
+        """Set the value at the end, which follows from the last reading and from others."""
+        self.last_bytes = max(0, value)
+        self.last_ns = now_ns
 
     def end(self, now_ns: int) -> None:
         """End the stretch."""
@@ -114,20 +123,30 @@ class PhaseRecord:
     is_process_peak_exact: bool = False
     #: Whether one of its stretches is over.
     has_ended: bool = False
+    #: Bounds of application memory at the end; None if they are unknown.
+    least_bytes: int | None = None
+    most_bytes: int | None = None
     #: Upper bound of the sum, from the kernel's marks.
     _at_most_bytes: int = 0
+    #: Upper bound of the largest process in the time that no reading has seen.
+    _unseen_largest_bytes: int = 0
     #: Whether the kernel's marks covered all processes and nothing but the phase in each stretch.
     _is_bounded: bool = True
+    _is_running: bool = False
     _end_ns: int = 0
 
-    def begin(self, now_ns: int, at_mark: Mapping[str, int]) -> None:
-        """Begin a stretch; the readings `at_mark` are also its first."""
+    def begin(self, now_ns: int) -> None:
+        """Begin a stretch."""
         self._end_ns = now_ns
+        self._is_running = True
         self.is_process_peak_exact = False
-        for kind, weighted in self.readings.items():
+        for weighted in self.readings.values():
             weighted.begin(now_ns)
-            if kind in at_mark:
-                weighted.add(at_mark[kind], now_ns)
+
+    def began_unseen(self, passed: MemoryRange) -> None:
+        """Note the range of RSS in the time that the kernel's marks of this phase do not cover."""
+        self._at_most_bytes = max(self._at_most_bytes, passed.high_bytes)
+        self._unseen_largest_bytes = max(self._unseen_largest_bytes, passed.largest_bytes)
 
     def add(self, kind: str, value: int, now_ns: int) -> None:
         """Add a reading."""
@@ -148,17 +167,39 @@ class PhaseRecord:
         self.duration_ns += now_ns - self._end_ns
         self._end_ns = now_ns
 
-    def end(self, now_ns: int, peaks: Peaks | None) -> None:
-        """End the stretch; `peaks` are the kernel's marks, if they were read at its end."""
+    def end(self, now_ns: int, peaks: Peaks | None, is_last_exact: bool = False) -> None:
+        """End the stretch; `peaks` are the kernel's marks, if they were read at its end.
+
+        `is_last_exact` tells whether the last readings were made while the program waited at the
+        end.
+        """
         self.go_on(now_ns)
         self.has_ended = True
+        self._is_running = False
         for weighted in self.readings.values():
             weighted.end(now_ns)
         if peaks is None or peaks.sum_bytes is None:
             self._is_bounded = False
         else:
             self._at_most_bytes = max(self._at_most_bytes, peaks.sum_bytes)
-        self.is_process_peak_exact = self._is_bounded
+        seen_bytes = self.process_peak_bytes or 0
+        is_all_seen = _is_close(self._unseen_largest_bytes, seen_bytes)
+        self.is_process_peak_exact = self._is_bounded and is_all_seen
+        self.least_bytes = self.most_bytes = self.last(KINDS[0]) if is_last_exact else None
+
+    def end_passed(self, now_ns: int, peaks: Peaks | None, passed: PassedMark | None) -> None:
+        """End the stretch of a program that went on at its mark; `passed` is known of its memory.
+
+        The kernel's marks have what came after the mark too.
+        """
+        if passed:
+            self._unseen_largest_bytes = max(self._unseen_largest_bytes, passed.peak.largest_bytes)
+            self.readings["application_memory"].set_last(passed.pss_bytes, passed.before_ns)
+            self.readings["application_uss"].set_last(passed.uss_bytes, passed.before_ns)
+        self.end(now_ns, peaks)
+        if passed:
+            self.least_bytes = passed.least_bytes
+            self.most_bytes = passed.most_bytes
 
     def last(self, kind: str) -> int | None:
         """Return the reading at the end, or the last one before it."""
@@ -167,10 +208,15 @@ class PhaseRecord:
     def age_ns(self) -> int | None:
         """Return the time from the last reading of application memory to the end."""
         readings = self.readings[KINDS[0]]
-        return self._end_ns - readings.last_ns if readings.count else None
+        return None if readings.last_bytes is None else self._end_ns - readings.last_ns
 
     def peak_at_most_bytes(self) -> int | None:
         """Return an upper bound of the sum over all processes; None if it is unknown."""
-        if not self._is_bounded or not self.is_process_peak_exact or self.peak_bytes is None:
+        if not self._is_bounded or self._is_running or self.peak_bytes is None:
             return None
         return max(self._at_most_bytes, self.peak_bytes)
+
+
+def _is_close(bound_bytes: int, peak_bytes: int) -> bool:
+    """Whether an upper bound is as good as the peak itself."""
+    return bound_bytes - peak_bytes <= max(_EXACT_BYTES, peak_bytes * _EXACT_SHARE)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from reusebench.recorder.moments import Moment, ProcessState
 from reusebench.samplers.descendants import fields_after_name
 from reusebench.samplers.host import Host, names_in, own_pid, read_text, read_texts
 from reusebench.samplers.npu.process_dmabuf import process_dmabufs
@@ -18,7 +19,10 @@ __all__ = ["Peaks", "ProcessTree", "SeenProcess", "has_children"]
 #: Fields of /proc/PID/stat after the name (proc(5)): cminflt, cmajflt, starttime, startstack.
 #: They change when the process executes another program or has waited for a child.
 _LIFE_FIELDS = (8, 10, 19, 25)
+#: Likewise minflt and majflt.
+_FAULT_FIELDS = (7, 9)
 _HIGH_WATER = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
+_RESIDENT = re.compile(r"^VmRSS:\s+(\d+) kB$", re.MULTILINE)
 
 
 @dataclass
@@ -48,10 +52,15 @@ class Peaks:
 
 class _Status(NamedTuple):
     name: str
-    #: VmHWM; 0 for a zombie.
-    high_water_bytes: int
+    #: Zero for a zombie.
+    state: ProcessState
     #: Values of _LIFE_FIELDS.
     life: tuple[str, ...]
+
+    @property
+    def high_water_bytes(self) -> int:
+        """The kernel's high-water mark of RSS."""
+        return self.state.high_water_bytes
 
 
 class ProcessTree:
@@ -107,58 +116,60 @@ class ProcessTree:
         for pid, status in _statuses(self._host, self._live).items():
             self._high_water[pid] = status.high_water_bytes
 
-    def begin_phase(self, resets: bool) -> None:
-        """Begin a phase, in which the high-water marks rise anew.
+    def begin_phase(self, now_ns: int, resets: bool) -> Moment:
+        """Begin a phase, in which the high-water marks rise anew; return the counters.
 
         `resets` is False for a program that was just started, whose marks are new anyway.
         """
         statuses = _statuses(self._host, self._live)
         self._lives = _lives(statuses)
+        states = _states(statuses)
         if not resets:
-            return
-        for pid in statuses:
+            return Moment(now_ns, states)
+        for pid, state in states.items():
             if reset_peak(self._host, pid):
                 self._high_water[pid] = 0
+                states[pid] = replace(state, high_water_bytes=state.resident_bytes)
             else:
                 self._lives = None
+        return Moment(now_ns, states)
 
-    def read_peaks(self) -> Peaks:
-        """Return the kernel's high-water marks."""
+    def read_moment(self, now_ns: int) -> tuple[Moment, Peaks]:
+        """Return the kernel's counters of all live processes, and its high-water marks."""
         statuses = _statuses(self._host, self._live)
+        moment = Moment(now_ns, _states(statuses))
         largest_bytes = 0
         for pid, status in statuses.items():
             largest_bytes = max(largest_bytes, self._risen(self._live[pid], status))
 
         # A process that came, went or executed another program since may have had any peak.
         if not statuses or self._lives != _lives(statuses):
-            return Peaks(largest_bytes, sum_bytes=None)
+            return moment, Peaks(largest_bytes, sum_bytes=None)
         sum_bytes = sum(status.high_water_bytes for status in statuses.values())
-        return Peaks(largest_bytes, sum_bytes)
+        return moment, Peaks(largest_bytes, sum_bytes)
 
-    def read_shares(self) -> Shares | None:
-        """Return the sum over all readable processes; None if there is no process.
+    def read_peaks(self) -> Peaks:
+        """Return the kernel's high-water marks."""
+        return self.read_moment(0)[1]
+
+    def read_shares(self) -> dict[int, Shares]:
+        """Return the shares of each readable process; empty if there is no process.
 
         Raises PermissionError if there are processes, and none of them may be read.
         """
-        shares: list[Shares] = []
+        shares: dict[int, Shares] = {}
         refusal: PermissionError | None = None
         for process in self._live.values():
             try:
-                shares.append(read_shares(self._host, process.pid))
+                shares[process.pid] = read_shares(self._host, process.pid)
             except ProcessLookupError:
                 continue
             except PermissionError as error:
                 process.pss_readable = False
                 refusal = error
-        if not shares:
-            if refusal is not None:
-                raise refusal
-            return None
-        return Shares(
-            pss_bytes=sum(share.pss_bytes for share in shares),
-            uss_bytes=sum(share.uss_bytes for share in shares),
-            swap_bytes=sum(share.swap_bytes for share in shares),
-        )
+        if refusal is not None and not shares:
+            raise refusal
+        return shares
 
     def read_dmabufs(self) -> int | None:
         """Return the bytes of the dma-bufs that the processes hold; None if there is no process.
@@ -246,15 +257,29 @@ def _statuses(host: Host, pids: Collection[int]) -> dict[int, _Status]:
 
 def _parse_status(status: str, stat: str) -> _Status:
     name = status.partition("\n")[0].partition("\t")[2]
-    high_water = _HIGH_WATER.search(status)
-    high_water_bytes = int(high_water[1]) * 1024 if high_water else 0
     fields = fields_after_name(stat)
+    state = ProcessState(
+        resident_bytes=_kib_in(_RESIDENT, status),
+        high_water_bytes=_kib_in(_HIGH_WATER, status),
+        fault_count=sum(int(fields[index]) for index in _FAULT_FIELDS),
+    )
     life = tuple(fields[index] for index in _LIFE_FIELDS)
-    return _Status(name, high_water_bytes, life)
+    return _Status(name, state, life)
+
+
+def _kib_in(line: re.Pattern[str], status: str) -> int:
+    """Return the size in this line of a status, in bytes; 0 for a zombie, which has none."""
+    size = line.search(status)
+    return int(size[1]) * 1024 if size else 0
 
 
 def _lives(statuses: dict[int, _Status]) -> dict[int, tuple[str, ...]]:
     return {pid: status.life for pid, status in statuses.items()}
+
+
+def _states(statuses: dict[int, _Status]) -> dict[int, ProcessState]:
+    """Return the counters of the processes, except zombies, which have no memory."""
+    return {pid: status.state for pid, status in statuses.items() if status.high_water_bytes}
 
 
 def _lists_children(host: Host) -> bool:

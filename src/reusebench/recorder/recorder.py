@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import signal
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from reusebench.recorder.mark_readings import MarkReading
 from reusebench.recorder.marks import Marks
 from reusebench.recorder.memory_reader import MemoryReader
 from reusebench.recorder.phase_figures import PhaseRecord
@@ -36,6 +38,8 @@ _IDLE_S = 0.3
 #: Interval at which the recording so far is handed on to be stored; this also happens when a phase
 #: has ended for the first time.
 _KEEP_NS = 5 * _S
+#: Time within which a program that waits for an answer reads it, on a busy machine too.
+_WAIT_NS = 50 * _MS
 
 
 def record(
@@ -62,12 +66,25 @@ def record(
             clocks = site.host.clocks()
             recording = Recording(started_at, clocks.time_ns, idle, idle_bytes)
             recording.idle_group = idle_group
-            reader = MemoryReader(site.host, program, recording, clocks, has_npu)
+            reader = MemoryReader(
+                site.host, program, recording, clocks, has_npu, marks.are_possible
+            )
             recorder = _Recorder(site, program, marks, signals, reader, recording, notify, keep)
             recorder.run()
             return recording
         finally:
             program.close()
+
+
+@dataclass(frozen=True)
+class _EndingPhase:
+    """A phase at whose mark memory was read, while the program may not have read the answer."""
+
+    phase: PhaseRecord
+    mark: MarkReading
+    #: Time by which a program that waits has read the answer.
+    decided_ns: int
+    ends_for_first_time: bool
 
 
 class _Recorder:
@@ -98,6 +115,8 @@ class _Recorder:
         self._next_ns = recording.begin_ns
         self._gap_ns = _FIRST_GAP_NS
         self._keep_at_ns = recording.begin_ns + _KEEP_NS
+        #: The phase that the latest mark ends, while it is open whether the program waits.
+        self._ending: _EndingPhase | None = None
         self._interrupts = 0
         self._is_stopped = False
         #: Time to name the processes that the program has left behind; most end before.
@@ -110,8 +129,11 @@ class _Recorder:
             while not self._program.has_ended() and not self._is_stopped:
                 self._turn()
             self._take_marks(self._reader.read_clocks())
+            self._settle(self._reader.clocks.time_ns, is_final=True)
+            self._reader.settle()
             if self._is_stopped:  # and the program runs on
                 self._reader.read_at_mark(self._reader.read_clocks(), at_any_cost=True)
+                self._reader.settle()
             self._reader.read_pressure()
         except ConnectionLost as error:
             self._recording.lost = str(error)
@@ -142,13 +164,17 @@ class _Recorder:
             gap_ns = max(self._gap_ns, round(self._reader.rss_cost_ns / _RSS_SHARE))
             self._next_ns = max(self._next_ns + gap_ns, now_ns)
             self._gap_ns = min(2 * self._gap_ns, _INTERVAL_NS)
+            self._take_marks(self._reader.clocks.time_ns)
         if self._program.has_left_processes() and not self._has_notified:
             self._name_left_processes(now_ns)
         if now_ns >= self._keep_at_ns:
             self._keep_so_far(now_ns)
 
     def _wait(self) -> None:
-        remaining_ns = max(self._next_ns - self._reader.clocks.time_ns, 0)
+        until_ns = self._next_ns
+        if self._ending:
+            until_ns = min(until_ns, self._ending.decided_ns)
+        remaining_ns = max(until_ns - self._reader.clocks.time_ns, 0)
         descriptors = [self._signals.descriptor]
         if self._marks.descriptor is not None:
             descriptors.append(self._marks.descriptor)
@@ -186,24 +212,59 @@ class _Recorder:
         )
 
     def _take_marks(self, now_ns: int) -> None:
-        """Read the memory of the phase that ends; only then answer the marks and begin others."""
+        """Read memory at marks, and only then answer them."""
         names = self._marks.read()
         if not self._log.changes(names):
+            self._reader.settle()
             for name in names:
                 self._log.mark(name, now_ns)
             self._marks.answer()
+            self._settle(now_ns)
             return
 
+        self._settle(now_ns, is_final=True)
         ends_for_first_time = not self._reader.phase.has_ended
-        peaks = self._reader.read_at_mark(now_ns, at_any_cost=ends_for_first_time)
+        mark = self._reader.read_at_mark(now_ns, at_any_cost=ends_for_first_time)
+        decided_ns = self._reader.read_clocks() + _WAIT_NS
         for name in names:
-            if self._log.mark(name, now_ns):
-                self._reader.phase.end(now_ns, peaks)
-                phase = self._phases.setdefault(self._log.name, PhaseRecord())
-                self._reader.begin_phase(phase, now_ns)
+            phase = self._reader.phase
+            if not self._log.mark(name, now_ns):
+                continue
+            if self._ending:  # several marks at once: the program has not waited
+                self._end_phase(self._ending, is_waiting=False)
+                decided_ns = now_ns
+            self._ending = _EndingPhase(phase, mark, decided_ns, ends_for_first_time)
+            following = self._phases.setdefault(self._log.name, PhaseRecord())
+            self._reader.begin_phase(following, mark)
         self._marks.answer()
-        if ends_for_first_time:
+        self._settle(now_ns)
+
+    def _settle(self, now_ns: int, is_final: bool = False) -> None:
+        """End the phase of the latest mark once it is known whether the program has waited.
+
+        If `is_final`, a program that has not yet read the answer has not waited.
+        """
+        ending = self._ending
+        if ending is None:
+            return
+        are_read: bool | None = False
+        if ending.decided_ns > ending.mark.time_ns:
+            are_read = self._marks.are_answers_read()
+        is_late = is_final or now_ns >= ending.decided_ns
+        if are_read is None and not is_late:
+            return
+        self._end_phase(ending, is_waiting=bool(are_read))
+        if ending.ends_for_first_time:
             self._keep_so_far(now_ns)
+
+    def _end_phase(self, ending: _EndingPhase, is_waiting: bool) -> None:
+        self._ending = None
+        if is_waiting:
+            ending.mark.end_waiting(ending.phase)
+            return
+        ending.mark.end_passed(ending.phase)
+        if ending.mark.unseen:
+            self._reader.phase.began_unseen(ending.mark.unseen)
 
     def _keep_so_far(self, now_ns: int) -> None:
         self._reader.phase.go_on(now_ns)

@@ -136,6 +136,8 @@ def _phase(name: str, recordings: Sequence[Recording]) -> Phase:
             application_peak_rss_at_most_bytes=tuple(
                 record.peak_at_most_bytes() for record in records
             ),
+            application_memory_at_least_bytes=tuple(record.least_bytes for record in records),
+            application_memory_at_most_bytes=tuple(record.most_bytes for record in records),
         ),
         medians=PhaseMedians(**medians),
     )

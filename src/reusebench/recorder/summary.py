@@ -106,6 +106,12 @@ def _notes(program: Program) -> Iterator[str]:
     elif unread:
         yield f"too short for a reading of application memory: {', '.join(unread)}"
 
+    if any(phase.memory_bounds for phase in program.phases):
+        yield (
+            "in brackets: the range of memory at the end, since the program went on at its mark."
+            " It is exact if the program reads the answer to its mark (--marker)"
+        )
+
     if any(_has_bound(phase) for phase in program.phases):
         yield "≥: the highest that was seen. A spike between two readings may have been higher"
 
@@ -117,6 +123,9 @@ def _notes(program: Program) -> Iterator[str]:
 def _size(program: Program, phase: Phase, key: str) -> str:
     """Return a figure of memory. NPU memory is never marked as doubtful: it cannot be evicted."""
     text = _bound_sign(phase, key) + _text(getattr(phase.memory, key), _MIB, 1)
+    if key == "application_memory_bytes" and phase.memory_bounds:
+        least, most = phase.memory_bounds
+        text = f"{text} ({least.median / _MIB:,.1f} ... {most.median / _MIB:,.1f})"
     return text if key.startswith("npu") else _mark_doubt(text, program)
 
 

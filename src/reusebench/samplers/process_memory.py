@@ -199,6 +199,9 @@ class Shares(NamedTuple):
     uss_bytes: int
     #: Memory swapped out; before Linux 4.3, shared pages count in each process.
     swap_bytes: int
+    #: RSS at the same moment, and huge pages in it.
+    rss_bytes: int
+    huge_page_bytes: int
 
 
 def read_shares(host: Host, pid: int) -> Shares:
@@ -213,7 +216,13 @@ def read_shares(host: Host, pid: int) -> Shares:
         raise ProcessLookupError(f"process {pid} has gone") from None
     totals = _totals(mapped)
     swap_bytes = mapped.get("SwapPss", totals["swap_bytes"])
-    return Shares(totals["pss_bytes"], totals["uss_bytes"], swap_bytes)
+    return Shares(
+        totals["pss_bytes"],
+        totals["uss_bytes"],
+        swap_bytes,
+        totals["rss_bytes"],
+        mapped.get("AnonHugePages", 0),
+    )
 
 
 def reset_peak(host: Host, pid: int) -> bool:

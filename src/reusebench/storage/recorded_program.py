@@ -10,6 +10,7 @@ import msgspec
 from reusebench.measured.messages import Message
 from reusebench.storage.decoding import check_lengths
 from reusebench.storage.group_charge import GroupCharge
+from reusebench.storage.measured_figure import Figure
 from reusebench.storage.memory_shortage import Shortage, signs_of
 from reusebench.targets.outcome import OUTCOMES
 
@@ -26,6 +27,9 @@ __all__ = [
 #: Schema of every program; raise the number if a name or a meaning changes. Other versions are not
 #: read. Version 2 (2026-11): a phase has its memory at its end, medians, and upper bounds of peaks.
 PROGRAM_SCHEMA = "reusebench-program-2"
+
+#: Share of application memory that is within its error.
+_EXACT_SHARE = 0.01
 
 _Bytes = tuple[Optional[int], ...]
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
@@ -94,6 +98,10 @@ class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
     npu_memory_bytes: _Bytes
     #: Upper bound of application_peak_rss_bytes; None if unknown, as a peak may have been missed.
     application_peak_rss_at_most_bytes: _Bytes
+    #: Bounds of application_memory_bytes at the mark, which are equal if the program waited for the
+    #: answer. None in recordings before they were stored, and for repeats without bounds.
+    application_memory_at_least_bytes: Optional[_Bytes] = None
+    application_memory_at_most_bytes: Optional[_Bytes] = None
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,10 +119,24 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     medians: PhaseMedians
 
     @property
-    def lists(self) -> tuple[Sequence[object], ...]:
-        """All lists with a value per repeat."""
+    def lists(self) -> tuple[Optional[Sequence[object]], ...]:
+        """All lists with a value per repeat; None if they were not stored."""
         own = (self.durations_ns, self.pss_readings, self.reading_ages_ns, self.process_peaks_exact)
         return (*own, *msgspec.structs.astuple(self.memory), *msgspec.structs.astuple(self.medians))
+
+    @property
+    def memory_bounds(self) -> Optional[tuple[Figure, Figure]]:
+        """Bounds of application memory, if they are farther from it than its error.
+
+        The program went on at its mark then.
+        """
+        figure = Figure.of(self.memory.application_memory_bytes)
+        least = Figure.of(self.memory.application_memory_at_least_bytes or ())
+        most = Figure.of(self.memory.application_memory_at_most_bytes or ())
+        if not (figure and least and most):
+            return None
+        distance = max(figure.median - least.median, most.median - figure.median)
+        return (least, most) if distance > _EXACT_SHARE * figure.median else None
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):

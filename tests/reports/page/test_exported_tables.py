@@ -99,6 +99,8 @@ PROMISED = {
         " application_rss_median_bytes application_rss_median_spread_bytes"
         " system_memory_median_bytes system_memory_median_spread_bytes npu_memory_median_bytes"
         " npu_memory_median_spread_bytes memory_short"
+        " application_memory_at_least_bytes application_memory_at_least_spread_bytes"
+        " application_memory_at_most_bytes application_memory_at_most_spread_bytes"
     ),
     "streams": (
         f"{_CONFIGURATION} baseline outcome asked_per_s queue duration_s video stream repeats"

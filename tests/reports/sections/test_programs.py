@@ -67,7 +67,8 @@ def test_the_newest_recording_of_each_program_is_shown(storage: Path) -> None:
     [
         (True, 20, "20.0", "20.0"),
         (True, 24, "20.0 ... 24.0", "20.0"),
-        (False, 24, "≥ 20.0", "≥ 20.0"),
+        (False, 24, "20.0 ... 24.0", "≥ 20.0"),
+        (False, None, "≥ 20.0", "≥ 20.0"),
         (True, None, "≥ 20.0", "20.0"),
     ],
 )
@@ -99,6 +100,19 @@ def test_what_is_known_of_peaks(
     assert re.fullmatch(
         rf"pipeline +run +1\.00 +20\.0 +{re.escape(sum_of_all)} +{largest} +measured", line.strip()
     )
+
+
+def test_the_range_of_memory_at_a_passed_mark(tmp_path: Path) -> None:
+    """Bounds that are farther away than the error stand in brackets behind the figure."""
+    made = program("pipeline", [Repeat({"load": 200, "steady": 100})])
+    phases = []
+    for phase, least in zip(made.phases, (199 * MIB, 40 * MIB)):
+        memory = msgspec.structs.replace(phase.memory, application_memory_at_least_bytes=(least,))
+        phases.append(msgspec.structs.replace(phase, memory=memory))
+    write_programs(tmp_path, [msgspec.structs.replace(made, phases=tuple(phases))])
+    table = programs_table(newest_programs(programs_in(runs_of(tmp_path))), _TEXTS)
+    assert table is not None
+    assert [cells[4] for _, cells in table.rows] == ["200.0", "100.0 (40.0 ... 100.0)"]
 
 
 def test_a_program_whose_board_was_lost_has_no_ending(tmp_path: Path) -> None:

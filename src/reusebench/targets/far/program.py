@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections.abc import Mapping, Sequence
 
 from reusebench.targets.far.connection import Connection, Request
@@ -13,6 +14,10 @@ __all__ = ["FarProgram"]
 _OUTPUT = 1
 _ERRORS = 2
 _MARKS = 3
+# native/reader/reader.h is the other side.
+_STATE = struct.Struct("<I")
+_READ = 0
+_UNREAD = 1
 
 
 class FarProgram(FarProcess):
@@ -54,6 +59,11 @@ class FarProgram(FarProcess):
     def answer(self, data: bytes) -> None:
         """Answer marks with data, as far as the program reads answers."""
         self._connection.request(Request("y", data))
+
+    def are_answers_read(self) -> bool | None:
+        """Whether the program has read all answers; None if it may still read them."""
+        (state,) = _STATE.unpack(self._connection.request(Request("y", b"")))
+        return None if state == _UNREAD else state == _READ
 
     def kill(self) -> None:
         """Kill the program and its descendants; a process that hangs in the kernel stays."""
