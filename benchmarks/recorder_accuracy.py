@@ -7,8 +7,9 @@ for the answer to its marks, or continues after --pause MS; --busy N runs N loop
 same priority. --target pipe:sh records it as a program of a remote board, through the reader.
 
 --programs N records N programs instead that were made by chance and do not wait at their marks:
-they take, free and hold memory before, at and after them, some of it in huge pages. Each figure is
-within 1 %, or its bounds hold the truth, or it is wrong.
+they take, free and hold memory before, at and after them, some of it in huge pages; every fourth is
+the program above, without waiting. Each figure is within 1 %, or its bounds hold the truth, or only
+its age is known, or it is wrong.
 
 It needs a C compiler.
 """
@@ -35,6 +36,7 @@ from reusebench.storage.run_file import StoredRun, read_storage
 from tests.helpers.support import CHECKOUT
 
 __all__ = [
+    "AGED",
     "BOUNDED",
     "NOT_READ",
     "RIGHT",
@@ -50,13 +52,17 @@ _SOURCE = Path(__file__).with_suffix(".c")
 _MIB = 2**20
 #: Size of the mapped file, as in the source.
 _FILE_BYTES = 24 * _MIB
-#: What a figure is: within the error below, with bounds that hold the truth, wrong without a word.
+#: What a figure is: within the error below, with bounds that hold the truth, with its age instead
+#: of bounds, or wrong without a word.
 RIGHT = "right"
 BOUNDED = "bounded"
+AGED = "with its age"
 WRONG = "wrong"
 NOT_READ = "not read"
-_JUDGEMENTS = (RIGHT, BOUNDED, WRONG, NOT_READ)
+_JUDGEMENTS = (RIGHT, BOUNDED, AGED, WRONG, NOT_READ)
 _NEAR_SHARE = 0.01
+#: Each fourth program is the one that shares memory with a child.
+_SHARING = 4
 #: The kernel counts RSS to some hundred KiB.
 _NEAR_BYTES = 384 * 1024
 
@@ -78,6 +84,8 @@ class MeasuredPhase:
     #: Bounds of the recorded memory; None if none were stored.
     at_least_bytes: int | None
     at_most_bytes: int | None
+    #: Whether the recorder says that the memory was read some time before the end of the phase.
+    is_age_told: bool
 
     @property
     def error_percent(self) -> float | None:
@@ -170,8 +178,14 @@ def _print_rates(options: argparse.Namespace) -> None:
     widths: list[float] = []
     with tempfile.TemporaryDirectory() as folder, _busy(options.busy):
         for number in range(options.programs):
-            steps = made_steps(random.Random(number))
-            for phase in measure(Path(folder), 0, options.target, steps):
+            chance = random.Random(number)
+            pause_ms = 0
+            steps: list[str] = []
+            if number % _SHARING == _SHARING - 1:
+                pause_ms = chance.choice((0, 50, 300))
+            else:
+                steps = made_steps(chance)
+            for phase in measure(Path(folder), pause_ms, options.target, steps):
                 counts["memory at the end"][judge_memory(phase)] += 1
                 counts["highest sum"][judge_peak(phase)] += 1
                 if judge_memory(phase) == WRONG or judge_peak(phase) == WRONG:
@@ -203,7 +217,7 @@ def judge_memory(phase: MeasuredPhase) -> str:
     if _is_near(phase.recorded_bytes, phase.memory_bytes):
         return RIGHT
     if phase.at_least_bytes is None or phase.at_most_bytes is None:
-        return WRONG
+        return AGED if phase.is_age_told else WRONG
     is_above = phase.memory_bytes >= phase.at_least_bytes - _NEAR_BYTES
     is_below = phase.memory_bytes <= phase.at_most_bytes + _NEAR_BYTES
     return BOUNDED if is_above and is_below else WRONG
@@ -272,6 +286,7 @@ def _phases(truth: str, program: Program) -> Iterator[MeasuredPhase]:
             is_largest_exact=exact[0],
             at_least_bytes=(figures.application_memory_at_least_bytes or (None,))[0],
             at_most_bytes=(figures.application_memory_at_most_bytes or (None,))[0],
+            is_age_told=phases[name].memory_age_ns is not None,
         )
 
 

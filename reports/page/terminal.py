@@ -25,7 +25,6 @@ from reusebench.reports.sections.answer import Opening
 from reusebench.reports.sections.leaks import leak_sentences, level_sentences
 from reusebench.reports.sections.limit import limit_sentences
 from reusebench.reports.sections.programs import (
-    phase_figure,
     phase_text,
     program_warnings,
 )
@@ -124,9 +123,9 @@ def print_programs(programs: Sequence[StoredProgram], texts: Texts, console: Con
             name = "" if index else program.name
             figures = [
                 seconds(Figure.of(phase.durations_ns), spread=False),
-                doubted(mib(phase_figure(phase, "application_memory")), program.is_short),
-                doubted(phase_text(phase, "application_peak_rss"), program.is_short),
-                doubted(phase_text(phase, "process_peak_rss"), program.is_short),
+                doubted(phase_text(phase, "application_memory", texts), program.is_short),
+                doubted(phase_text(phase, "application_peak_rss", texts), program.is_short),
+                doubted(phase_text(phase, "process_peak_rss", texts), program.is_short),
             ]
             table.add_row(name, phase.name, *figures, outcome)
     console.print(table)

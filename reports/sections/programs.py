@@ -40,7 +40,6 @@ _SHOWN = (
     "system_memory_over_idle",
     "npu_memory",
 )
-_PEAKS = ("application_peak_rss", "process_peak_rss")
 #: A figure that is right even if memory was short, since its buffers are never evicted.
 _NEVER_SHORT = "npu_memory"
 _AT_MOST = "application_peak_rss_at_most_bytes"
@@ -52,6 +51,7 @@ _LATER = (
 )
 _MEMORY = tuple(name for name in PhaseMemory.__struct_fields__ if name not in _LATER)
 _MEDIANS = PhaseMedians.__struct_fields__
+_S = 10**9
 _RSS_LOOK: dict[str, Any] = {"linewidth": 1.2}
 _PSS_LOOK: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.4}
 _NPU_LOOK: dict[str, Any] = {"linewidth": 1, "linestyle": ":"}
@@ -127,22 +127,33 @@ def phase_figure(phase: Phase, name: str) -> Figure | None:
     return Figure.of(getattr(part, f"{name.removesuffix('_median')}_bytes"))
 
 
-def phase_text(phase: Phase, name: str) -> str:
+def phase_text(phase: Phase, name: str, texts: Texts) -> str:
     """Return a figure in MiB.
 
     A peak is a range, or a lower bound, if readings do not tell it exactly. Memory at the end has
-    its bounds behind it, if the program went on at its mark.
+    its bounds behind it if the program went on at its mark, otherwise the age of its reading.
     """
     figure = phase_figure(phase, name)
     if figure is None:
         return mib(figure)
-    if name == "application_memory" and phase.memory_bounds:
-        return f"{mib(figure)} ({_range(*phase.memory_bounds)})"
-    if name not in _PEAKS:
-        return mib(figure)
+    if name == "application_memory":
+        return _memory_text(phase, figure, texts)
     if name == "process_peak_rss":
         return mib(figure) if all(phase.process_peaks_exact) else f"≥ {mib(figure)}"
+    return _sum_text(phase, figure) if name == "application_peak_rss" else mib(figure)
 
+
+def _memory_text(phase: Phase, figure: Figure, texts: Texts) -> str:
+    if phase.memory_bounds:
+        return f"{mib(figure)} ({_range(*phase.memory_bounds)})"
+    if phase.memory_age_ns:
+        age = f"{phase.memory_age_ns / _S:.2f}"
+        return texts("program_memory_before", memory=mib(figure), seconds=age)
+    return mib(figure)
+
+
+def _sum_text(phase: Phase, figure: Figure) -> str:
+    """Return the highest sum of RSS, with what it can have been at most."""
     at_most = phase.memory.application_peak_rss_at_most_bytes
     highest = Figure.of(at_most)
     if highest is None or None in at_most:
@@ -174,7 +185,7 @@ def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | N
         cells += [phase.name, str(len(program.info.repeats)), doubted(duration, program.is_short)]
         for name in shown:
             is_short = program.is_short and name != _NEVER_SHORT
-            cells.append(doubted(phase_text(phase, name), is_short))
+            cells.append(doubted(phase_text(phase, name, texts), is_short))
         cells.append(_outcome(program, texts))
         lines.append((program.info.outcome, cells))
     names = ["program", "phase", "repeats", "duration", *shown, "outcome"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from reusebench.recorder.mark_readings import Known
 from reusebench.recorder.moments import MemoryRange, Moment, ProcessState
 
 _PAGE = 4096
@@ -15,7 +14,7 @@ def moment(time_ns: int, **pages: tuple[int, int, int]) -> Moment:
     """Return a moment; of each process its resident pages, its peak and its faults."""
     states = {}
     for name, (resident, peak, faults) in pages.items():
-        states[int(name[1:])] = ProcessState(resident * _PAGE, peak * _PAGE, faults)
+        states[int(name[1:])] = ProcessState(resident * _PAGE, peak * _PAGE, faults, 0)
     return Moment(time_ns, states)
 
 
@@ -66,24 +65,3 @@ def test_peaks_that_began_anew() -> None:
     later = moment(2, p1=(10, 20, 1), p2=(5, 5, 1)).since(moment(1, p1=(30, 40, 1)))
     assert [state.high_water_bytes for state in later.states.values()] == [40 * _PAGE, 5 * _PAGE]
     assert later.since(None) == later
-
-
-def test_memory_at_a_passed_mark() -> None:
-    """The last reading of PSS and the change of RSS since are the figure; the bounds go with it."""
-    known = Known(
-        moment(5, p1=(110, 110, 1), p2=(20, 20, 1)),
-        resident_bytes={1: 100 * _PAGE, 3: 7 * _PAGE},
-        huge_bytes={},
-        pss_bytes=80 * _PAGE,
-        uss_bytes=70 * _PAGE,
-    )
-    passed = known.passed(
-        moment(9, p1=(40, 110, 1), p2=(20, 20, 1)), moment(9, p1=(40, 130, 1)), _PAGE, {}
-    )
-    assert passed.before_ns == 5
-    assert (passed.pss_bytes, passed.uss_bytes) == (90 * _PAGE, 80 * _PAGE)
-    # Process 1 had 40 to 110 pages. Process 2 has come, and 3 has gone, with unknown shares.
-    assert passed.least_bytes == (80 + 40 - 100 - 7) * _PAGE
-    assert passed.most_bytes == (80 + 110 - 100 + 20) * _PAGE
-    assert passed.peak.processes == {1: (40 * _PAGE, 130 * _PAGE), 2: (0, 20 * _PAGE)}
-    assert known.passed(Moment(9, {}), Moment(9, {}), _PAGE, {}).most_bytes is None

@@ -79,7 +79,8 @@ def recording(**changes: object) -> Recording:
 def test_readings_of_a_program_that_can_no_longer_be_read_are_dropped() -> None:
     """There is no figure of a time before that; readings after it count as in any phase."""
     hidden = PhaseRecord()
-    hidden.begin(0, {"application_memory": 100})
+    hidden.begin(0)
+    hidden.add("application_memory", 100, 0)
     hidden.add("application_memory", 200, 10)
     hidden.forget("application_memory")
     hidden.end(40, None)
@@ -87,7 +88,7 @@ def test_readings_of_a_program_that_can_no_longer_be_read_are_dropped() -> None:
     assert stored.memory.application_memory_bytes == (None,)
     assert stored.medians.application_memory_bytes == (None,)
     assert (stored.pss_readings, stored.reading_ages_ns) == ((0,), (None,))
-    hidden.begin(40, {})
+    hidden.begin(40)
     hidden.add("application_memory", 300, 50)
     hidden.end(60, None)
     assert hidden.last("application_memory") == 300

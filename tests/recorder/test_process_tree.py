@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,13 @@ time.sleep(60)
 @pytest.fixture(scope="module")
 def workers() -> Iterator[subprocess.Popen[bytes]]:
     """Return a process whose second thread has forked three processes."""
+    with started_workers() as process:
+        yield process
+
+
+@contextmanager
+def started_workers() -> Iterator[subprocess.Popen[bytes]]:
+    """Start such a process."""
     process = subprocess.Popen(
         [sys.executable, "-c", _WORKERS, "3"],
         stdout=subprocess.PIPE,
@@ -75,7 +83,7 @@ def test_sums_are_those_of_the_processes(workers: subprocess.Popen[bytes]) -> No
     assert family.child_count == 3
     assert whole == pytest.approx(family.rss_bytes, rel=0.05)
     assert 8 * _MIB < largest < whole
-    shares = tree.read_shares().values()
+    shares = tree.read_shares()[0].values()
     pss_bytes = sum(share.pss_bytes for share in shares)
     assert pss_bytes == pytest.approx(family.pss_bytes, rel=0.05)
     assert 3 * 8 * _MIB <= sum(share.uss_bytes for share in shares) <= pss_bytes <= whole
@@ -164,12 +172,46 @@ def test_a_buffer_counts_once(
         tree.read_dmabufs()
 
 
+@pytest.fixture
+def own_workers() -> Iterator[subprocess.Popen[bytes]]:
+    """Return such a process for one test."""
+    with started_workers() as process:
+        yield process
+
+
+def test_shares_are_those_of_one_set_of_processes(
+    own_workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a process ends during a reading, all are read again, until its memory is given back."""
+    tree = ProcessTree(LOCAL_HOST, own_workers.pid, 0, with_root=True)
+    tree.read_peaks()
+    *others, last = tree.live
+    calls: list[int] = []
+
+    def read(host: Host, pid: int) -> Shares:
+        calls.append(pid)
+        if pid == last.pid:
+            raise ProcessLookupError(pid)
+        return read_shares(host, pid)
+
+    monkeypatch.setattr(process_tree, "read_shares", read)
+    shares, ending_bytes = tree.read_shares()
+    assert list(shares) == [seen.pid for seen in others]
+    # It is no zombie yet.
+    assert ending_bytes == last.peak_rss_bytes > 0
+    assert calls.count(last.pid) == 1
+    assert calls.count(others[0].pid) == 2
+    os.kill(last.pid, 9)
+    while tree.read_shares()[1]:
+        pass
+
+
 def test_a_process_that_is_not_ours(
     workers: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process whose PSS may not be read is marked, and counts in RSS alone."""
     tree = ProcessTree(LOCAL_HOST, workers.pid, 0, with_root=True)
-    whole = tree.read_shares()
+    whole, _ = tree.read_shares()
 
     def refuse(host: Host, pid: int) -> Shares:
         if pid == workers.pid:
@@ -177,14 +219,14 @@ def test_a_process_that_is_not_ours(
         return read_shares(host, pid)
 
     monkeypatch.setattr(process_tree, "read_shares", refuse)
-    assert tree.read_shares().keys() == whole.keys() - {workers.pid}
+    assert tree.read_shares()[0].keys() == whole.keys() - {workers.pid}
     assert [seen.pid for seen in tree.live if not seen.pss_readable] == [workers.pid]
     monkeypatch.setattr(process_tree, "read_shares", lambda host, _: refuse(host, workers.pid))
     with pytest.raises(PermissionError):
         tree.read_shares()
     assert tree.sample(1)[0] > 0
     monkeypatch.undo()
-    assert tree.read_shares() is not None
+    assert tree.read_shares()[0]
     assert not any(seen.pss_readable for seen in tree.live)  # for a time
 
 

@@ -47,3 +47,18 @@ def test_the_range_of_memory_at_a_passed_mark(capsys: pytest.CaptureFixture[str]
     assert "(" not in load
     assert "100.0 (40.0 ... 100.0)" in steady
     assert "in brackets" in printed
+
+
+def test_the_age_of_a_last_reading(capsys: pytest.CaptureFixture[str]) -> None:
+    """Memory that nobody read at the end of the phase says how long before it was read."""
+    made = program("pipeline", [Repeat({"load": 200, "end": 100})])
+    load, end = made.phases
+    memory = replace(end.memory, application_memory_at_least_bytes=(None,))
+    end = replace(end, memory=memory, reading_ages_ns=(310_000_000,))
+    print_summary(replace(made, phases=(load, end)), Path("run.json"), Path("storage"))
+    printed = capsys.readouterr().err
+    load_line, end_line = (
+        line for line in printed.splitlines() if line.startswith(("load", "end"))
+    )
+    assert "before" not in load_line
+    assert "100.0 (0.31 s before)" in end_line

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from reusebench.recorder.moments import MemoryRange, Moment, PassedMark
 from reusebench.recorder.phase_figures import PhaseRecord
 from reusebench.recorder.process_tree import Peaks
+from reusebench.recorder.share_changes import ShareChange
+from reusebench.samplers.process_memory import Shares
 
 __all__ = ["Batch", "Known", "MarkReading"]
 
@@ -45,45 +47,64 @@ class Batch:
 
 @dataclass(frozen=True)
 class Known:
-    """The kernel's counters at the last reading, and the last reading of PSS and USS."""
+    """The kernel's counters at the last reading, and the last reading of shares of memory."""
 
     moment: Moment
-    #: Key: process; its RSS and its huge pages in the reading of PSS.
-    resident_bytes: Mapping[int, int]
-    huge_bytes: Mapping[int, int]
-    pss_bytes: int
-    uss_bytes: int
+    #: The counters when the shares were read, or shortly before.
+    counted: Moment
+    #: Key: process.
+    shares: Mapping[int, Shares]
+    #: Peaks of the processes that were ending then, whose shares others will have.
+    ending_bytes: int = 0
+
+    @property
+    def huge_bytes(self) -> dict[int, int]:
+        """Huge pages in each process when the shares were read."""
+        return {pid: shares.huge_page_bytes for pid, shares in self.shares.items()}
 
     def passed(
         self, at_mark: Moment, until: Moment, page_bytes: int, huge_bytes: Mapping[int, int]
     ) -> PassedMark:
-        """Return what is known of the memory at a mark after this reading.
+        """Compute the memory at a mark after this reading, and its bounds.
 
         `at_mark` is the first reading after it; at `until` the kernel's peaks began anew, and the
-        processes had these huge pages.
+        processes had these huge pages. Processes that only `until` has were found at the mark.
         """
-        bounds = MemoryRange.between(self.moment, at_mark, page_bytes, huge_bytes)
+        # Huge pages that were there before may be new ones that have gone again.
+        huge_bytes = {
+            pid: max(size_bytes, huge_bytes.get(pid, 0))
+            for pid, size_bytes in {**huge_bytes, **self.huge_bytes}.items()
+        }
+        found = {pid: state for pid, state in until.states.items() if not self._has(pid)}
+        after = Moment(at_mark.time_ns, {**found, **at_mark.states})
+        ranges = MemoryRange.between(self.moment, after, page_bytes, huge_bytes).processes
+        new = [pid for pid in ranges if pid not in self.shares and pid not in self.counted.states]
+
         change_bytes = 0
-        lowest_bytes = self.pss_bytes
-        highest_bytes = self.pss_bytes
-        for pid, resident_bytes in self.resident_bytes.items():
-            low_bytes, high_bytes = bounds.processes.get(pid, (0, 0))
-            lowest_bytes += low_bytes - resident_bytes
-            # What a process that has gone shared with others is still there.
-            if pid in self.moment.states:
-                change_bytes += self.moment.states[pid].resident_bytes - resident_bytes
-                highest_bytes += high_bytes - resident_bytes
-        for pid, (_, high_bytes) in bounds.processes.items():
-            if pid not in self.resident_bytes:
-                highest_bytes += high_bytes
+        least_bytes = 0
+        most_bytes = self.ending_bytes + sum(ranges[pid][1] for pid in new)
+        for pid, shares in self.shares.items():
+            change = ShareChange.of(shares, pid, (self.counted, self.moment, after))
+            low_bytes, high_bytes = change.bounds(ranges.get(pid, (0, 0)), page_bytes, bool(new))
+            least_bytes += low_bytes
+            most_bytes += high_bytes
+            change_bytes += change.until_last_bytes
+
+        pss_bytes = sum(shares.pss_bytes for shares in self.shares.values())
+        uss_bytes = sum(shares.uss_bytes for shares in self.shares.values())
+        rss_bytes = sum(state.resident_bytes for state in self.moment.states.values())
         return PassedMark(
             before_ns=self.moment.time_ns,
-            pss_bytes=max(0, self.pss_bytes + change_bytes),
-            uss_bytes=max(0, self.uss_bytes + change_bytes),
-            least_bytes=max(0, lowest_bytes) if at_mark.states else None,
-            most_bytes=max(0, highest_bytes) if at_mark.states else None,
+            pss_bytes=max(0, min(pss_bytes + change_bytes, rss_bytes)),
+            uss_bytes=max(0, min(uss_bytes + change_bytes, rss_bytes)),
+            rss_bytes=rss_bytes,
+            least_bytes=max(0, pss_bytes + least_bytes) if after.states else None,
+            most_bytes=max(0, pss_bytes + most_bytes) if after.states else None,
             peak=MemoryRange.between(self.moment, until, page_bytes, huge_bytes),
         )
+
+    def _has(self, pid: int) -> bool:
+        return pid in self.moment.states or pid in self.shares
 
 
 @dataclass(frozen=True)

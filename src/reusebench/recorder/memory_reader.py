@@ -241,7 +241,7 @@ class MemoryReader:
 
     def _read_shares(self, now_ns: int) -> None:
         try:
-            shares = self._tree.read_shares()
+            shares, ending_bytes = self._tree.read_shares()
         except PermissionError:
             self._forget("application_memory", "application_uss")
             self._latest = None
@@ -255,13 +255,7 @@ class MemoryReader:
         self._recording.pss.add(now_ns, pss_bytes)
         self._add("application_memory", pss_bytes, now_ns)
         self._add("application_uss", uss_bytes, now_ns)
-        self._latest = Known(
-            self._moment,
-            resident_bytes={pid: share.rss_bytes for pid, share in shares.items()},
-            huge_bytes={pid: share.huge_page_bytes for pid, share in shares.items()},
-            pss_bytes=pss_bytes,
-            uss_bytes=uss_bytes,
-        )
+        self._latest = Known(self._moment, self._moment, shares, ending_bytes)
         self._most_pss_bytes = max(self._most_pss_bytes, pss_bytes)
         self._most_swapped_bytes = max(self._most_swapped_bytes, swapped_bytes)
 

@@ -27,6 +27,17 @@ class ProcessState:
     high_water_bytes: int
     #: Page faults of all threads since the start of the process.
     fault_count: int
+    #: Pages in memory of files and of shared memory; before Linux 4.5 all pages.
+    file_bytes: int
+
+    @property
+    def own_bytes(self) -> int:
+        """Anonymous memory."""
+        return self.resident_bytes - self.file_bytes
+
+    def is_unchanged(self, later: ProcessState) -> bool:
+        """Whether a later state shows that no page has come or gone."""
+        return (self.resident_bytes, self.fault_count) == (later.resident_bytes, later.fault_count)
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,7 @@ class PassedMark:
     #: Shares of memory at that time: the last reading of them, and the change of RSS since.
     pss_bytes: int
     uss_bytes: int
+    rss_bytes: int
     #: Bounds of the PSS at the mark; None if the program has ended.
     least_bytes: int | None
     most_bytes: int | None

@@ -56,7 +56,7 @@ class WeightedReadings:
 
     def set_last(self, value: int, now_ns: int) -> None:
         """Set the value at the end, which follows from the last reading and from others."""
-        self.last_bytes = max(0, value)
+        self.last_bytes = value
         self.last_ns = now_ns
 
     def end(self, now_ns: int) -> None:
@@ -196,6 +196,7 @@ class PhaseRecord:
             self._unseen_largest_bytes = max(self._unseen_largest_bytes, passed.peak.largest_bytes)
             self.readings["application_memory"].set_last(passed.pss_bytes, passed.before_ns)
             self.readings["application_uss"].set_last(passed.uss_bytes, passed.before_ns)
+            self.readings["application_rss"].set_last(passed.rss_bytes, passed.before_ns)
         self.end(now_ns, peaks)
         if passed:
             self.least_bytes = passed.least_bytes

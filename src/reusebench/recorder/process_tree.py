@@ -21,8 +21,13 @@ __all__ = ["Peaks", "ProcessTree", "SeenProcess", "has_children"]
 _LIFE_FIELDS = (8, 10, 19, 25)
 #: Likewise minflt and majflt.
 _FAULT_FIELDS = (7, 9)
+#: Readings of shares, if a process ends in each.
+_MOST_SHARE_READINGS = 3
+#: States of a process that has no memory any more.
+_ENDED_STATES = ("Z", "X")
 _HIGH_WATER = re.compile(r"^VmHWM:\s+(\d+) kB$", re.MULTILINE)
 _RESIDENT = re.compile(r"^VmRSS:\s+(\d+) kB$", re.MULTILINE)
+_ANONYMOUS = re.compile(r"^RssAnon:\s+(\d+) kB$", re.MULTILINE)
 
 
 @dataclass
@@ -72,6 +77,10 @@ class ProcessTree:
         self._root = root
         self._lists_children = _lists_children(host)
         self._live: dict[int, SeenProcess] = {}
+        #: Those of them whose shares could no longer be read.
+        self._lost: set[int] = set()
+        #: Key: process whose memory the kernel is taking back, or has; its peak.
+        self._ending: dict[int, int] = {}
         #: Key: process; its high-water mark at the last reading.
         self._high_water: dict[int, int] = {}
         #: Key: process; its life at the last begin_phase. None if a mark could not be reset then,
@@ -152,24 +161,46 @@ class ProcessTree:
         """Return the kernel's high-water marks."""
         return self.read_moment(0)[1]
 
-    def read_shares(self) -> dict[int, Shares]:
-        """Return the shares of each readable process; empty if there is no process.
+    def read_shares(self) -> tuple[dict[int, Shares], int]:
+        """Return the shares of each readable process, and the peaks of those that are ending.
 
-        Raises PermissionError if there are processes, and none of them may be read.
+        A process that is ending has no readable memory, and others do not yet have its shares. The
+        dictionary is empty if there is no process. Raises PermissionError if there are processes,
+        and none of them may be read.
         """
+        for _ in range(_MOST_SHARE_READINGS):
+            self._forget_ended()
+            lost_count = len(self._lost)
+            shares = self._read_shares()
+            if len(self._lost) == lost_count:
+                break
+        return shares, sum(self._ending.values())
+
+    def _read_shares(self) -> dict[int, Shares]:
         shares: dict[int, Shares] = {}
         refusal: PermissionError | None = None
         for process in self._live.values():
+            if process.pid in self._lost:
+                continue
             try:
                 shares[process.pid] = read_shares(self._host, process.pid)
             except ProcessLookupError:
-                continue
+                self._lost.add(process.pid)
+                self._ending[process.pid] = process.peak_rss_bytes
             except PermissionError as error:
                 process.pss_readable = False
                 refusal = error
         if refusal is not None and not shares:
             raise refusal
         return shares
+
+    def _forget_ended(self) -> None:
+        """Forget the ending processes that have given back all memory: zombies, and those gone."""
+        stats = read_texts(self._host, [f"/proc/{pid}/stat" for pid in self._ending])
+        for pid in list(self._ending):
+            stat = stats.get(f"/proc/{pid}/stat")
+            if not stat or fields_after_name(stat)[0] in _ENDED_STATES:
+                del self._ending[pid]
 
     def read_dmabufs(self) -> int | None:
         """Return the bytes of the dma-bufs that the processes hold; None if there is no process.
@@ -208,6 +239,9 @@ class ProcessTree:
         pages = 0 if isinstance(statm, OSError) else parse_resident_pages(statm)
         if not pages:
             del self._live[process.pid]
+            if process.pid not in self._lost:
+                self._ending[process.pid] = process.peak_rss_bytes
+            self._lost.discard(process.pid)
             self._high_water.pop(process.pid, None)
             return 0
         size_bytes = pages * self._host.page_bytes
@@ -258,17 +292,19 @@ def _statuses(host: Host, pids: Collection[int]) -> dict[int, _Status]:
 def _parse_status(status: str, stat: str) -> _Status:
     name = status.partition("\n")[0].partition("\t")[2]
     fields = fields_after_name(stat)
+    resident_bytes = _kib_in(_RESIDENT, status)
     state = ProcessState(
-        resident_bytes=_kib_in(_RESIDENT, status),
+        resident_bytes=resident_bytes,
         high_water_bytes=_kib_in(_HIGH_WATER, status),
         fault_count=sum(int(fields[index]) for index in _FAULT_FIELDS),
+        file_bytes=resident_bytes - _kib_in(_ANONYMOUS, status),
     )
     life = tuple(fields[index] for index in _LIFE_FIELDS)
     return _Status(name, state, life)
 
 
 def _kib_in(line: re.Pattern[str], status: str) -> int:
-    """Return the size in this line of a status, in bytes; 0 for a zombie, which has none."""
+    """Return the size in this line of a status, in bytes; 0 if it has none, as of a zombie."""
     size = line.search(status)
     return int(size[1]) * 1024 if size else 0
 

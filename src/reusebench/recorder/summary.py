@@ -89,7 +89,9 @@ def _notes(program: Program) -> Iterator[str]:
     hidden: set[str] = set()
     for repeat in program.repeats:
         hidden.update(process.name for process in repeat.processes if not process.pss_readable)
-    unread = [phase.name for phase in program.phases if not any(phase.pss_readings)]
+    unread = [
+        phase.name for phase in program.phases if not any(phase.memory.application_memory_bytes)
+    ]
     if hidden:
         names = ", ".join(sorted(hidden))
         if unread:
@@ -106,12 +108,7 @@ def _notes(program: Program) -> Iterator[str]:
     elif unread:
         yield f"too short for a reading of application memory: {', '.join(unread)}"
 
-    if any(phase.memory_bounds for phase in program.phases):
-        yield (
-            "in brackets: the range of memory at the end, since the program went on at its mark."
-            " It is exact if the program reads the answer to its mark (--marker)"
-        )
-
+    yield from _notes_on_marks(program)
     if any(_has_bound(phase) for phase in program.phases):
         yield "≥: the highest that was seen. A spike between two readings may have been higher"
 
@@ -120,13 +117,39 @@ def _notes(program: Program) -> Iterator[str]:
         yield f"outcome {outcome}: its figures are stored, but enter no comparison"
 
 
+def _notes_on_marks(program: Program) -> Iterator[str]:
+    """Yield what makes the memory at the end of phases uncertain."""
+    passed = [phase for phase in program.phases if phase.memory_bounds]
+    if passed:
+        ages_ns = [age_ns or 0 for phase in passed for age_ns in phase.reading_ages_ns]
+        yield (
+            "in brackets: the range of memory at the end, since the program went on at its mark"
+            f" and was read up to {max(ages_ns) / _S:.2f} s before. It is exact if the program"
+            " reads the answer to its mark (--marker)"
+        )
+    if any(phase.memory_age_ns for phase in program.phases):
+        yield (
+            '"s before": memory was last read that long before the end of the phase. It is exact if'
+            " the program marks its end (--marker) and reads the answer"
+        )
+
+
 def _size(program: Program, phase: Phase, key: str) -> str:
     """Return a figure of memory. NPU memory is never marked as doubtful: it cannot be evicted."""
     text = _bound_sign(phase, key) + _text(getattr(phase.memory, key), _MIB, 1)
-    if key == "application_memory_bytes" and phase.memory_bounds:
-        least, most = phase.memory_bounds
-        text = f"{text} ({least.median / _MIB:,.1f} ... {most.median / _MIB:,.1f})"
+    if key == "application_memory_bytes":
+        text += _certainty(phase)
     return text if key.startswith("npu") else _mark_doubt(text, program)
+
+
+def _certainty(phase: Phase) -> str:
+    """Return the range or the age of memory at the end; empty if it is exact."""
+    if phase.memory_bounds:
+        least, most = phase.memory_bounds
+        return f" ({least.median / _MIB:,.1f} ... {most.median / _MIB:,.1f})"
+    if phase.memory_age_ns:
+        return f" ({phase.memory_age_ns / _S:.2f} s before)"
+    return ""
 
 
 def _mark_doubt(text: str, program: Program) -> str:

@@ -30,6 +30,8 @@ PROGRAM_SCHEMA = "reusebench-program-2"
 
 #: Share of application memory that is within its error.
 _EXACT_SHARE = 0.01
+#: Age of a reading that is not worth a word.
+_SHORT_AGE_NS = 10**7
 
 _Bytes = tuple[Optional[int], ...]
 _Natural = Annotated[int, msgspec.Meta(ge=0)]
@@ -137,6 +139,19 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
             return None
         distance = max(figure.median - least.median, most.median - figure.median)
         return (least, most) if distance > _EXACT_SHARE * figure.median else None
+
+    @property
+    def memory_age_ns(self) -> Optional[int]:
+        """Time from the reading of application memory to the phase's end, the longest of a repeat.
+
+        None if it is short, or if bounds tell what the memory was at the end.
+        """
+        bounds = self.memory.application_memory_at_least_bytes or ()
+        longest_ns = 0
+        for number, age_ns in enumerate(self.reading_ages_ns):
+            if not bounds or bounds[number] is None:
+                longest_ns = max(longest_ns, age_ns or 0)
+        return longest_ns if longest_ns >= _SHORT_AGE_NS else None
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True):

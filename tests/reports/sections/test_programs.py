@@ -115,6 +115,18 @@ def test_the_range_of_memory_at_a_passed_mark(tmp_path: Path) -> None:
     assert [cells[4] for _, cells in table.rows] == ["200.0", "100.0 (40.0 ... 100.0)"]
 
 
+def test_the_age_of_a_last_reading(tmp_path: Path) -> None:
+    """It stands behind a figure that has no bounds."""
+    made = program("pipeline", [Repeat({"run": 100})])
+    (run,) = made.phases
+    memory = msgspec.structs.replace(run.memory, application_memory_at_least_bytes=(None,))
+    run = msgspec.structs.replace(run, memory=memory, reading_ages_ns=(310_000_000,))
+    write_programs(tmp_path, [msgspec.structs.replace(made, phases=(run,))])
+    table = programs_table(newest_programs(programs_in(runs_of(tmp_path))), _TEXTS)
+    assert table is not None
+    assert [cells[4] for _, cells in table.rows] == ["100.0 (0.31 s before)"]
+
+
 def test_a_program_whose_board_was_lost_has_no_ending(tmp_path: Path) -> None:
     """Its exit code is unknown; the code of an earlier repeat is not shown in its place."""
     lost = program(
