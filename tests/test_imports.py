@@ -142,8 +142,9 @@ _LAYERS = {
         " megengine ncnn mnn litert inspection __init__"
     ),
     "recorder": (
-        "errors signals pace phases marks process_tree phase_figures program site far_site"
-        " recording memory_reader recorder stored_form keeping summary task"
+        "errors signals pace phases marks moments process_tree phase_figures share_changes"
+        " mark_readings program site far_site recording memory_reader recorder stored_form keeping"
+        " summary task"
     ),
     "targets": (
         "errors chips boards outcome barriers oom_scores ledger_file standard_error starter_link"
