@@ -134,8 +134,9 @@ _LAYERS = {
         " benchmark_plugin session_run session measure plugin"
     ),
     "samplers": (
-        "errors readings proc_files host descendants mappings process_memory cpu_time"
-        " system_memory control_groups npu pressure evidence machine sources observer environment"
+        "errors readings proc_files host descendants mappings held_files huge_pages npu"
+        " process_memory cpu_time system_memory control_groups pressure evidence machine"
+        " sources observer environment"
     ),
     "models": (
         "errors weight_files inputs networks platforms recipe built_files conversion onnx rknn"

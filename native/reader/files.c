@@ -126,6 +126,7 @@ static void read_link(uint32_t number, const char *path)
 
 static void tell_status(uint32_t number, const char *path)
 {
+    enum { BLOCK_BYTES = 512 }; /* of stx_blocks, on every file system */
     struct statx found;
     long result = CALL(statx, AT_FDCWD, path, 0, STATX_BASIC_STATS, &found);
     if (result < 0) {
@@ -133,6 +134,9 @@ static void tell_status(uint32_t number, const char *path)
         return;
     }
     struct Status status = {.inode = found.stx_ino, .size_bytes = found.stx_size, .mode = found.stx_mode};
+    status.device_major = found.stx_dev_major;
+    status.device_minor = found.stx_dev_minor;
+    status.stored_bytes = found.stx_blocks * BLOCK_BYTES;
     reply(number, &status, sizeof status);
 }
 

@@ -83,6 +83,8 @@ struct Hello {
 struct Status {
     uint64_t inode, size_bytes;
     uint32_t mode;
+    uint32_t device_major, device_minor;
+    uint64_t stored_bytes; /* what the file takes on its file system */
 } __attribute__((packed));
 struct Pages {
     uint32_t pid;

@@ -14,6 +14,7 @@ from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.runtime_comparison import origins_of, references_of
 from reusebench.reports.results.savings import NPU, OVER_BASELINE
+from reusebench.reports.shared.shortage import codes_of
 
 _COMPARISON_COLUMNS = (
     "runtime",
@@ -56,6 +57,9 @@ _COMPARISON_COLUMNS = (
     "application_pss_bytes",
     "counted_by",
     "memory_remarks",
+    "hugetlb_memory_bytes",
+    "held_memory_bytes",
+    "dmabuf_memory_bytes",
 )
 _RUN_COLUMNS = (
     "recorded_at",
@@ -124,11 +128,14 @@ def _comparison_record(row: Row) -> dict[str, Any]:
         "copies_avoided_bytes": rounded(avoided_bytes(row)),
         "repeats": len(row.info.repeats),
         "measured_as": row.info.measured_as,
-        "memory_short": " ".join(sign.code for sign in row.info.shortage_signs) or None,
+        "memory_short": codes_of(row.info.shortage_signs),
         "equal_scenarios": " ".join(row.equal) or None,
         "application_pss_bytes": rounded(row.memory("application_pss_bytes")),
         "counted_by": row.info.counted_by,
-        "memory_remarks": " ".join(remark.code for remark in row.info.memory_remarks) or None,
+        "memory_remarks": codes_of(row.info.memory_remarks),
+        "hugetlb_memory_bytes": rounded(row.memory("hugetlb_memory_bytes")),
+        "held_memory_bytes": rounded(row.memory("held_memory_bytes")),
+        "dmabuf_memory_bytes": rounded(row.memory("dmabuf_memory_bytes")),
         **origin_of(row.file),
     }
 

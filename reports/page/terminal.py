@@ -26,6 +26,7 @@ from reusebench.reports.sections.leaks import leak_sentences, level_sentences
 from reusebench.reports.sections.limit import limit_sentences
 from reusebench.reports.sections.programs import (
     phase_text,
+    program_remarks,
     program_warnings,
 )
 from reusebench.reports.shared.answers import (
@@ -129,6 +130,7 @@ def print_programs(programs: Sequence[StoredProgram], texts: Texts, console: Con
             ]
             table.add_row(name, phase.name, *figures, outcome)
     console.print(table)
+    _print_list(program_remarks(programs, texts), console)
     _print_warnings(program_warnings(programs, texts), console)
 
 

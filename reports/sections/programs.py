@@ -18,7 +18,7 @@ from reusebench.reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PROGRA
 from reusebench.reports.results.programs import StoredProgram
 from reusebench.reports.sections.definitions import definitions
 from reusebench.reports.sections.section import Page, Section, Values
-from reusebench.reports.shared.shortage import outcome_in_words, short_row
+from reusebench.reports.shared.shortage import codes_of, outcome_in_words, short_row
 from reusebench.storage.group_charge import charge_words
 from reusebench.storage.measured_figure import DOUBT
 from reusebench.storage.recorded_program import Phase, PhaseMedians, PhaseMemory
@@ -31,6 +31,8 @@ _MOST_PROCESSES = 8
 _PANEL_PX = 195
 #: Longest title of a panel, in characters.
 _TITLE = 40
+#: Figures that most programs lack; they are left out if they are zero.
+_RARE = ("hugetlb_memory", "held_memory", "dmabuf_memory")
 #: Figures of a phase on the page; the exported table has all.
 _SHOWN = (
     "application_memory",
@@ -39,18 +41,21 @@ _SHOWN = (
     "process_peak_rss",
     "system_memory_over_idle",
     "npu_memory",
+    *_RARE,
 )
-#: A figure that is right even if memory was short, since its buffers are never evicted.
-_NEVER_SHORT = "npu_memory"
+#: Figures that are right even if memory was short, since their pages are never evicted.
+_NEVER_SHORT = ("npu_memory", "hugetlb_memory", "dmabuf_memory")
 _AT_MOST = "application_peak_rss_at_most_bytes"
+_RARE_KEYS = tuple(f"{name}_bytes" for name in _RARE)
 #: Figures whose columns came later.
 _LATER = (
     _AT_MOST,
     "application_memory_at_least_bytes",
     "application_memory_at_most_bytes",
+    *_RARE_KEYS,
 )
 _MEMORY = tuple(name for name in PhaseMemory.__struct_fields__ if name not in _LATER)
-_MEDIANS = PhaseMedians.__struct_fields__
+_MEDIANS = tuple(name for name in PhaseMedians.__struct_fields__ if name not in _RARE_KEYS)
 _S = 10**9
 _RSS_LOOK: dict[str, Any] = {"linewidth": 1.2}
 _PSS_LOOK: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.4}
@@ -72,7 +77,7 @@ class ProgramsSection(Section):
         texts = page.texts
         return {
             "warnings": program_warnings(programs, texts),
-            "charges": program_charges(programs, texts),
+            "notes": [*program_charges(programs, texts), *program_remarks(programs, texts)],
             "table": programs_table(programs, texts),
             "processes": processes_table(programs, texts),
             "definitions": definitions("program_", texts),
@@ -118,6 +123,8 @@ PROGRAM_COLUMNS = (
     *_all_named(_MEDIANS, "_median"),
     "memory_short",
     *(column for name in _LATER[1:] for column in _named(name, "")),
+    *_all_named(_RARE_KEYS, "_median"),
+    "memory_remarks",
 )
 
 
@@ -174,7 +181,7 @@ def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | N
         phases += [(program, phase) for phase in program.info.phases]
     if not phases:
         return None
-    shown = [name for name in _SHOWN if any(phase_figure(phase, name) for _, phase in phases)]
+    shown = [name for name in _SHOWN if any(_is_shown(phase, name) for _, phase in phases)]
     has_boards = len({program.file.board for program in programs}) > 1
     lines = []
     for program, phase in phases:
@@ -184,7 +191,7 @@ def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | N
         duration = seconds(Figure.of(phase.durations_ns))
         cells += [phase.name, str(len(program.info.repeats)), doubted(duration, program.is_short)]
         for name in shown:
-            is_short = program.is_short and name != _NEVER_SHORT
+            is_short = program.is_short and name not in _NEVER_SHORT
             cells.append(doubted(phase_text(phase, name, texts), is_short))
         cells.append(_outcome(program, texts))
         lines.append((program.info.outcome, cells))
@@ -194,6 +201,11 @@ def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | N
     heads = heads_of((f"program_column_{name}" for name in names), texts)
     first_number = names.index("repeats")
     return Table(heads, lines, words=(*range(first_number), -1))
+
+
+def _is_shown(phase: Phase, name: str) -> bool:
+    figure = phase_figure(phase, name)
+    return figure is not None and (name not in _RARE or figure.median > 0)
 
 
 def _outcome(program: StoredProgram, texts: Texts) -> str:
@@ -227,6 +239,16 @@ def program_charges(programs: Sequence[StoredProgram], texts: Texts) -> list[str
         if words:
             charge = texts.message(words)
             sentences.append(texts("group_charge", name=program.name, charge=charge))
+    return sentences
+
+
+def program_remarks(programs: Sequence[StoredProgram], texts: Texts) -> list[str]:
+    """Return a sentence on each kind of memory of a program that no page shows."""
+    sentences = []
+    for program in programs:
+        for remark in program.info.memory_remarks:
+            words = texts.message(remark)
+            sentences.append(texts("program_remark", name=program.name, remark=words))
     return sentences
 
 
@@ -279,7 +301,8 @@ def program_records(programs: Sequence[StoredProgram]) -> list[dict[str, Any]]:
                 "run_number": run_number(program.file.path),
                 "reading_age_ns": rounded(Figure.of(phase.reading_ages_ns)),
                 "process_peaks_exact": all(phase.process_peaks_exact),
-                "memory_short": " ".join(sign.code for sign in program.info.shortage_signs) or None,
+                "memory_short": codes_of(program.info.shortage_signs),
+                "memory_remarks": codes_of(program.info.memory_remarks),
             }
             records.append(record)
     return records

@@ -20,5 +20,10 @@ def short_row(name: str, signs: Sequence[Message], texts: Texts) -> str:
     return texts("short_row", scenario=name, signs=_joined(signs, texts))
 
 
+def codes_of(messages: Sequence[Message]) -> str | None:
+    """Return the codes, as exported tables have them; None if there is no message."""
+    return " ".join(message.code for message in messages) or None
+
+
 def _joined(signs: Sequence[Message], texts: Texts) -> str:
     return texts.joined(map(texts.message, signs))

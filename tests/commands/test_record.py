@@ -49,6 +49,33 @@ time.sleep(0.3)
 mark("end")
 time.sleep(0.6)
 """
+#: Holds 24 MiB in a file that it does not map, 8 MiB of them mapped from the mark `mapped` on; its
+#: child has the file too. It also opens pipes.
+_HELD = """
+import mmap, os
+def mark(name):
+    marker = int(os.environ["REUSEBENCH_MARKER"])
+    os.write(marker, name.encode() + b"\\n")
+    os.read(marker, 1)
+mark("base")
+frames = os.memfd_create("frames")
+for _ in range(24):
+    os.write(frames, bytes(1 << 20))
+end, ending = os.pipe()
+if not os.fork():
+    os.close(ending)
+    os.read(end, 1)
+    os._exit(0)
+mark("held")
+mapped = mmap.mmap(frames, 8 << 20)
+for position in range(0, len(mapped), 4096):
+    mapped[position]
+mark("mapped")
+pipes = [os.pipe() for _ in range(40)]
+mark("end")
+os.close(ending)
+os.wait()
+"""
 #: Leaves a process behind that has left the session, and ends before it.
 _DAEMON = """
 import os, time
@@ -135,6 +162,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "marks": ("--phases", "{folder}/marks", "--", sys.executable, "-c", _PHASES),
     "workers": ("--name", "two workers", "--marker", "4", "--", sys.executable, "-c", _WORKERS),
     "daemon": ("--", sys.executable, "-c", _DAEMON),
+    "held": ("--marker", "3", "--", sys.executable, "-c", _HELD),
     "spike": ("--", sys.executable, "-c", _SPIKE),
     "passed": (
         "--name",
@@ -284,6 +312,25 @@ def test_all_processes_count(recorded: dict[str, Done]) -> None:
     peaks = [process.peak_rss_bytes for process in repeat.processes]
     assert peaks == sorted(peaks, reverse=True)
     assert peaks[0] - peaks[1] == pytest.approx(16 * _MIB, rel=0.2)
+
+
+def test_files_in_memory_are_a_figure_of_their_own(recorded: dict[str, Done]) -> None:
+    """What is mapped of them is application memory. Many pipes are told of."""
+    done = recorded["held"]
+    assert done.code == 0, done.err
+    held = done.values("held_memory")
+    assert (held["start"], held["base"]) == (0, 24 * _MIB)
+    assert held["held"] == pytest.approx(16 * _MIB, rel=0.01)
+    grown = done.values("application_memory")["held"] - done.values("application_memory")["base"]
+    assert grown == pytest.approx(8 * _MIB, rel=0.1)
+    assert "files held" in done.err
+    assert "it has 4" in done.err
+    for phase in done.program.phases:
+        memory = phase.memory
+        (uss,) = memory.application_uss_bytes
+        (pss,) = memory.application_memory_bytes
+        (rss,) = memory.application_rss_bytes
+        assert (uss or 0) <= (pss or 0) <= (rss or 0)
 
 
 def test_a_daemon_is_still_of_the_program(recorded: dict[str, Done]) -> None:

@@ -15,6 +15,7 @@ import pytest
 from reusebench.recorder import process_tree
 from reusebench.recorder.process_tree import ProcessTree
 from reusebench.samplers.host import LOCAL_HOST, Host
+from reusebench.samplers.npu import process_dmabuf
 from reusebench.samplers.npu.process_dmabuf import DmaBuf
 from reusebench.samplers.process_memory import Shares, read_process, read_shares
 
@@ -165,7 +166,7 @@ def test_a_buffer_counts_once(
             raise ProcessLookupError(pid)
         return dmabufs[pid]
 
-    monkeypatch.setattr(process_tree, "process_dmabufs", read)
+    monkeypatch.setattr(process_dmabuf, "process_dmabufs", read)
     assert tree.read_dmabufs() == 111
     dmabufs.update({first: None, second: None})
     with pytest.raises(PermissionError):

@@ -14,6 +14,27 @@ from tests.reports.stored import MIB
 from tests.reports.stored_programs import Repeat, program
 
 
+def test_memory_that_no_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has columns and lines if there is any, and neither otherwise."""
+    with_rare = program("pipeline", [Repeat({"run": 20}, rare=64, uncounted=300)])
+    print_summary(with_rare, Path("run.json"), Path("storage"))
+    printed = capsys.readouterr().err
+    for words in (
+        "files held",
+        "pipeline: it holds 64.0 MiB of huge pages",
+        "pipeline: it holds 64.0 MiB of files in memory",
+        "pipeline: it holds 64.0 MiB of dma-bufs",
+        "pipeline: it has 300 pipes",
+    ):
+        assert words in printed
+    for uncounted in (None, 2):
+        plain = program("pipeline", [Repeat({"run": 20}, uncounted=uncounted)])
+        print_summary(plain, Path("run.json"), Path("storage"))
+        printed = capsys.readouterr().err
+        assert "held" not in printed
+        assert "it has" not in printed
+
+
 @pytest.mark.parametrize("is_short", [False, True])
 def test_short_memory(is_short: bool, capsys: pytest.CaptureFixture[str]) -> None:
     """A sentence gives the reason; all figures are marked except those of an NPU."""

@@ -25,6 +25,7 @@ from reusebench.storage.trace import MemoryTimeline, PhaseTime, ProgramTrace, wr
 from tests.reports.stored import MACHINE, MIB
 
 _S = 10**9
+_RARE = ("hugetlb_memory_bytes", "held_memory_bytes", "dmabuf_memory_bytes")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Repeat:
     signal: str | None = None
     #: Signs that memory was short.
     signs: tuple[Message, ...] = ()
+    #: MiB of huge pages, of files that are held, and of dma-bufs.
+    rare: float = 0
+    uncounted: int | None = 0
 
 
 def program(name: str, repeats: Sequence[Repeat], outcome: str = "ok") -> Program:
@@ -122,6 +126,7 @@ def _recording(repeat: Repeat) -> ProgramRepeat:
         processes=(process,),
         trace=repeat.trace,
         shortage=Shortage(counted=Pressure(), signs=repeat.signs),
+        most_uncounted_fds=repeat.uncounted,
     )
 
 
@@ -130,7 +135,12 @@ def _phase(name: str, repeats: Sequence[Repeat]) -> Phase:
         round(repeat.phases[name] * MIB) if name in repeat.phases else None for repeat in repeats
     )
     npu = tuple(size if repeat.npu else None for size, repeat in zip(sizes, repeats))
-    figures = {**dict.fromkeys(PhaseMemory.__struct_fields__, sizes), "npu_memory_bytes": npu}
+    rare = tuple(round(repeat.rare * MIB) if name in repeat.phases else None for repeat in repeats)
+    figures = {
+        **dict.fromkeys(PhaseMemory.__struct_fields__, sizes),
+        **dict.fromkeys(_RARE, rare),
+        "npu_memory_bytes": npu,
+    }
     durations_ns = tuple(None if size is None else _S for size in sizes)
     return Phase(
         name=name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from reusebench.samplers.host import LOCAL_HOST, Clocks, Host, PageRange, Sampler
+from reusebench.samplers.host import LOCAL_HOST, Clocks, FileStatus, Host, PageRange, Sampler
 
 __all__ = ["CountingHost", "link_process"]
 
@@ -39,10 +39,10 @@ class CountingHost:
         self.round_trips += 1
         return self._host.links(paths)
 
-    def inodes(self, paths: Sequence[str]) -> list[int | OSError]:
+    def statuses(self, paths: Sequence[str]) -> list[FileStatus | OSError]:
         """Count and look."""
         self.round_trips += 1
-        return self._host.inodes(paths)
+        return self._host.statuses(paths)
 
     def page_flags(self, ranges: Sequence[PageRange]) -> list[bytes | OSError]:
         """Count and read."""

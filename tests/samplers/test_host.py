@@ -43,8 +43,8 @@ def test_each_of_several_has_its_own_error(host: LocalHost) -> None:
     assert link == "stat"
     assert isinstance(no_link, OSError)
     assert no_link.errno == errno.EINVAL
-    inode, same, none = host.inodes(["/proc/stat", "/proc/self", "/proc/nothing"])
-    assert inode == same
+    status, same, none = host.statuses(["/proc/stat", "/proc/self", "/proc/nothing"])
+    assert status == same
     assert isinstance(none, FileNotFoundError)
 
 

@@ -8,12 +8,12 @@ import mmap
 import os
 import shutil
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from reusebench.samplers.host import LOCAL_HOST, LocalHost
+from reusebench.samplers.host import LOCAL_HOST, FileStatus, LocalHost
 from reusebench.samplers.npu.process_dmabuf import UNKNOWN_EXPORTER, DmaBuf, process_dmabufs
 from tests.samplers.child import Child
 from tests.samplers.hosts import CountingHost
@@ -81,10 +81,12 @@ def test_before_linux_5_14_the_link_has_the_inode(
 ) -> None:
     """If fdinfo lacks the inode, the link's file has it."""
     root = board("rv1106", tmp_path)
-    inodes = {"4": 14, "5": 15, "6": 14}
-    monkeypatch.setattr(
-        LocalHost, "inodes", lambda _, paths: [inodes[Path(path).name] for path in paths]
-    )
+    inodes = {"4": b"14", "5": b"15", "6": b"14"}
+
+    def statuses(_: LocalHost, paths: Sequence[str]) -> list[FileStatus]:
+        return [FileStatus(b"00:0b", inodes[Path(path).name], 0) for path in paths]
+
+    monkeypatch.setattr(LocalHost, "statuses", statuses)
     assert process_dmabufs(LocalHost(root), 812) == [
         DmaBuf(14, 2621440, "rk-dma-heap-cma"),
         DmaBuf(15, 815104, "rk-dma-heap-cma"),

@@ -125,7 +125,7 @@ def test_a_snapshot_starts_a_new_phase(
 
 
 def test_a_snapshot_is_a_few_round_trips(child: Child, tmp_path: Path) -> None:
-    """Twelve round trips suffice on a board with an NPU, however many descriptors there are."""
+    """Twenty round trips suffice on a board with an NPU, however many descriptors there are."""
     root = Path(
         shutil.copytree(Path(__file__).with_name("npu_fixtures") / "rk3588", tmp_path / "rk3588")
     )
@@ -136,7 +136,7 @@ def test_a_snapshot_is_a_few_round_trips(child: Child, tmp_path: Path) -> None:
     for _ in range(2):
         before = host.round_trips
         assert observer.snapshot().npu is not None
-        assert host.round_trips - before <= 12
+        assert host.round_trips - before <= 20
         child.run("held += [os.dup(0) for _ in range(100)]")
 
 

@@ -84,16 +84,18 @@ class MemoryReader:
         self._discovery = Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES)
         self._counters = Pace(5 * _MS, 50 * _MS, *_COUNTER_SHARES)
         self._shares = Pace(5 * _MS, 500 * _MS, *_PSS_SHARES)
-        self._phase_readings = self._make_phase_readings(has_npu)
+        #: The figure that has the dma-bufs of the processes.
+        self._dmabuf_kind = "npu_memory" if has_npu else "dmabuf_memory"
+        self._phase_readings = self._make_phase_readings()
 
-    def _make_phase_readings(self, has_npu: bool) -> list[tuple[Pace, Callable[[int], None]]]:
+    def _make_phase_readings(self) -> list[tuple[Pace, Callable[[int], None]]]:
         """Return the readings that are made often at first in each phase."""
         readings: list[tuple[Pace, Callable[[int], None]]] = [
             (self._shares, self._read_shares),
             (Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES), self._read_system),
+            (Pace(20 * _MS, _S, *_OTHER_SHARES), self._read_held),
+            (Pace(20 * _MS, _S, *_OTHER_SHARES), self._read_dmabufs),
         ]
-        if has_npu:
-            readings.append((Pace(20 * _MS, _S, *_OTHER_SHARES), self._read_npu))
         # Memory at the very start is not typical of the program.
         for pace, _ in readings:
             pace.restart(self.clocks.time_ns)
@@ -255,19 +257,38 @@ class MemoryReader:
         self._recording.pss.add(now_ns, pss_bytes)
         self._add("application_memory", pss_bytes, now_ns)
         self._add("application_uss", uss_bytes, now_ns)
+        self._add("hugetlb_memory", self._tree.hugetlb_bytes(shares), now_ns)
+        if len(shares) == len(self._tree.live):
+            # The kernel's counter lags behind by some pages of each CPU; these are the pages.
+            rss_bytes = sum(share.rss_bytes for share in shares.values())
+            self._add("application_rss", rss_bytes, now_ns)
         self._latest = Known(self._moment, self._moment, shares, ending_bytes)
         self._most_pss_bytes = max(self._most_pss_bytes, pss_bytes)
         self._most_swapped_bytes = max(self._most_swapped_bytes, swapped_bytes)
 
-    def _read_npu(self, now_ns: int) -> None:
+    def _read_held(self, now_ns: int) -> None:
+        try:
+            held = self._tree.read_held()
+        except PermissionError:
+            self._forget("held_memory")
+            return
+        if held is None:
+            return
+        self._recording.most_uncounted = max(self._recording.most_uncounted or 0, held.uncounted)
+        if held.file_bytes is not None:
+            self._add("held_memory", held.file_bytes, now_ns)
+
+    def _read_dmabufs(self, now_ns: int) -> None:
+        kind = self._dmabuf_kind
         try:
             size_bytes = self._tree.read_dmabufs()
         except PermissionError:
-            self._forget("npu_memory")
+            self._forget(kind)
             return
         if size_bytes is not None:
-            self._recording.npu.add(now_ns, size_bytes)
-            self._add("npu_memory", size_bytes, now_ns)
+            if kind == "npu_memory":
+                self._recording.npu.add(now_ns, size_bytes)
+            self._add(kind, size_bytes, now_ns)
 
     def _add(self, kind: str, value: int, now_ns: int) -> None:
         self._batch.readings.append((kind, value, now_ns))

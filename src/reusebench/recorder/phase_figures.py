@@ -11,7 +11,16 @@ from reusebench.recorder.process_tree import Peaks
 __all__ = ["KINDS", "PhaseRecord", "WeightedReadings"]
 
 #: Kinds of repeated readings of a program, by the names of their figures.
-KINDS = ("application_memory", "application_uss", "application_rss", "system_memory", "npu_memory")
+KINDS = (
+    "application_memory",
+    "application_uss",
+    "application_rss",
+    "system_memory",
+    "npu_memory",
+    "hugetlb_memory",
+    "held_memory",
+    "dmabuf_memory",
+)
 #: Readings of a phase up to which the median is exact; of more, two neighbours become one.
 _MOST_READINGS = 1000
 #: A bound of a peak is the peak itself if it is higher by at most this size, or by this share: the

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from reusebench.recorder.moments import Moment, ProcessState
 from reusebench.samplers.descendants import fields_after_name
+from reusebench.samplers.held_files import Held, read_held
 from reusebench.samplers.host import Host, names_in, own_pid, read_text, read_texts
-from reusebench.samplers.npu.process_dmabuf import process_dmabufs
+from reusebench.samplers.huge_pages import distinct_huge_bytes
+from reusebench.samplers.npu.process_dmabuf import dmabuf_bytes
 from reusebench.samplers.proc_files import parse_resident_pages
 from reusebench.samplers.process_memory import Shares, read_shares, reset_peak
 
@@ -202,30 +204,37 @@ class ProcessTree:
             if not stat or fields_after_name(stat)[0] in _ENDED_STATES:
                 del self._ending[pid]
 
+    def hugetlb_bytes(self, shares: Mapping[int, Shares]) -> int:
+        """Return the huge pages of processes with these shares, each page once."""
+        return distinct_huge_bytes(
+            self._host, {pid: share.hugetlb for pid, share in shares.items()}
+        )
+
+    def read_held(self) -> Held | None:
+        """Return memory that the processes hold beside the pages that they map.
+
+        None if there is no process. Raises PermissionError if there are processes, and none of them
+        may be read.
+        """
+        contents = self._host.read_all([f"/proc/{pid}/maps" for pid in self._live])
+        maps = {}
+        for pid, content in zip(self._live, contents):
+            if isinstance(content, bytes) and content:  # a zombie maps nothing
+                maps[pid] = content
+        if maps:
+            return read_held(self._host, maps)
+        for content in contents:
+            if isinstance(content, PermissionError):
+                raise content
+        return None
+
     def read_dmabufs(self) -> int | None:
         """Return the bytes of the dma-bufs that the processes hold; None if there is no process.
 
         A shared buffer counts once. Raises PermissionError if there are processes, and none shows
         its dma-bufs.
         """
-        sizes: dict[int, int] = {}
-        is_readable = False
-        is_refused = False
-        for pid in self._live:
-            try:
-                buffers = process_dmabufs(self._host, pid)
-            except ProcessLookupError:
-                continue
-            if buffers is None:
-                is_refused = True
-                continue
-            is_readable = True
-            sizes.update((buffer.inode, buffer.size_bytes) for buffer in buffers)
-        if is_readable:
-            return sum(sizes.values())
-        if is_refused:
-            raise PermissionError("no process shows its dma-bufs")
-        return None
+        return dmabuf_bytes(self._host, list(self._live))
 
     def _add(self, pids: Collection[int], now_ns: int) -> None:
         """Add these processes, except zombies, which have no memory."""

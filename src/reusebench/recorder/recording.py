@@ -76,6 +76,9 @@ class Recording:
     pss: Readings = field(default_factory=Readings)
     system: Readings = field(default_factory=Readings)
     npu: Readings = field(default_factory=Readings)
+    #: Most pipes, sockets and other descriptors at once whose memory cannot be counted; None if
+    #: they were not read.
+    most_uncounted: int | None = None
     #: The latest evidence of whether memory was short.
     evidence: Evidence | None = None
     #: Memory of the control group before the start, and when it was charged most; None without a

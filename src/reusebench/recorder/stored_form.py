@@ -94,6 +94,7 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
         trace=trace,
         shortage=shortage,
         charge=charge_of((recording.idle_group, recording.most_group)),
+        most_uncounted_fds=recording.most_uncounted,
     )
 
 

@@ -25,7 +25,12 @@ _COLUMNS = {
     "largest process": "process_peak_rss_bytes",
     "system over idle": "system_memory_over_idle_bytes",
     "NPU": "npu_memory_bytes",
+    "huge pages": "hugetlb_memory_bytes",
+    "files held": "held_memory_bytes",
+    "dma-bufs": "dmabuf_memory_bytes",
 }
+#: Columns that are left out if they are zero: most programs have no such memory.
+_RARE = ("hugetlb_memory_bytes", "held_memory_bytes", "dmabuf_memory_bytes")
 
 
 def print_notice(sentence: str) -> None:
@@ -53,8 +58,9 @@ def print_summary(program: Program, stored: Path, storage: Path) -> None:
 
 def _has_values(program: Program, key: str) -> bool:
     for phase in program.phases:
-        if any(value is not None for value in getattr(phase.memory, key)):
-            return True
+        for value in getattr(phase.memory, key):
+            if value or (value is not None and key not in _RARE):
+                return True
     return False
 
 
@@ -81,6 +87,9 @@ def _notes(program: Program) -> Iterator[str]:
             f"MEMORY WAS SHORT, do not rely on figures marked {DOUBT}: {signs}. Free memory, and"
             " record again"
         )
+
+    for remark in program.memory_remarks:
+        yield f"{program.name}: {remark}"
 
     charge = charge_words(repeat.charge for repeat in program.repeats)
     if charge:

@@ -14,12 +14,14 @@ from reusebench.samplers.proc_files import parse_meminfo, parse_resident_pages
 __all__ = [
     "LOCAL_HOST",
     "Clocks",
+    "FileStatus",
     "Host",
     "LocalHost",
     "PageRange",
     "ResidentCounter",
     "Sample",
     "Sampler",
+    "device_name",
     "names_in",
     "own_pid",
     "read_text",
@@ -33,6 +35,8 @@ _SYSTEM_EVERY = 10
 _READ_BYTES = 1 << 16
 #: Bytes of an entry of /proc/PID/pagemap, one for each page.
 _PAGE_ENTRY_BYTES = 8
+#: Unit of st_blocks, on every file system.
+_BLOCK_BYTES = 512
 #: Pages that are read at once from pagemap.
 _PAGES_AT_ONCE = 1 << 15
 
@@ -54,6 +58,16 @@ class Clocks(NamedTuple):
     time_ns: int
     #: CPU time of the process that makes the readings.
     cpu_ns: int
+
+
+class FileStatus(NamedTuple):
+    """A file, as the kernel describes it."""
+
+    #: Device and inode, as /proc/PID/maps has them: `00:1a`, `4711`.
+    device: bytes
+    inode: bytes
+    #: Bytes that it takes on its file system: in memory, if that is a file system of memory.
+    stored_bytes: int
 
 
 class PageRange(NamedTuple):
@@ -106,8 +120,8 @@ class Host(Protocol):
     def links(self, paths: Sequence[str]) -> list[str | OSError]:
         """Return the target or error of each symbolic link, in one round trip."""
 
-    def inodes(self, paths: Sequence[str]) -> list[int | OSError]:
-        """Return the inode or error of each path, links followed, in one round trip."""
+    def statuses(self, paths: Sequence[str]) -> list[FileStatus | OSError]:
+        """Return the status or error of each path, links followed, in one round trip."""
 
     def page_flags(self, ranges: Sequence[PageRange]) -> list[bytes | OSError]:
         """Return a byte for each page of each range, or its error, in one round trip.
@@ -176,15 +190,19 @@ class LocalHost:
                 links.append(error)
         return links
 
-    def inodes(self, paths: Sequence[str]) -> list[int | OSError]:
-        """Return the inode or error of each path, links followed."""
-        inodes: list[int | OSError] = []
+    def statuses(self, paths: Sequence[str]) -> list[FileStatus | OSError]:
+        """Return the status or error of each path, links followed."""
+        statuses: list[FileStatus | OSError] = []
         for path in paths:
             try:
-                inodes.append(os.stat(self._root + path).st_ino)  # noqa: PTH116 as above
+                found = os.stat(self._root + path)  # noqa: PTH116 as above
             except OSError as error:
-                inodes.append(error)
-        return inodes
+                statuses.append(error)
+                continue
+            device = device_name(os.major(found.st_dev), os.minor(found.st_dev))
+            inode = str(found.st_ino).encode()
+            statuses.append(FileStatus(device, inode, found.st_blocks * _BLOCK_BYTES))
+        return statuses
 
     def page_flags(self, ranges: Sequence[PageRange]) -> list[bytes | OSError]:
         """Return a byte for each page of each range, or its error."""
@@ -290,6 +308,11 @@ class _LocalSampler:
 
 
 LOCAL_HOST = LocalHost()
+
+
+def device_name(major: int, minor: int) -> bytes:
+    """Return a device's name in /proc/PID/maps, by its numbers."""
+    return b"%02x:%02x" % (major, minor)
 
 
 def own_pid(host: Host) -> int:

@@ -1,4 +1,4 @@
-"""Pages of files that processes map more than once, which RSS counts each time.
+"""Pages of files that processes map, each once; RSS counts those mapped more than once each time.
 
 /proc/PID/maps has the mappings, and the highest byte of a page's entry in /proc/PID/pagemap has its
 flags (Documentation/admin-guide/mm/pagemap.rst in the kernel). Only where mappings of one file
@@ -7,19 +7,29 @@ overlap are flags read: 12 mappings of 30 MiB cost 3 ms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from reusebench.samplers.host import Host, PageRange
 
-__all__ = ["repeated_bytes"]
+__all__ = ["FileKey", "mapped_bytes", "repeated_bytes", "repeated_huge_bytes"]
+
+#: Device and inode, as /proc/PID/maps has them.
+FileKey = tuple[bytes, bytes]
 
 #: Flags in the highest byte of an entry: the page is in memory, and belongs to a file or to shared
 #: memory. A page of a private mapping that was written to is no page of the file any more.
 _PRESENT = 0x80
 _OF_FILE = 0x20
+#: The page has this mapping alone (Linux 4.2).
+_EXCLUSIVE = 0x01
 #: Translates flags to 1 for a page of a file in memory, otherwise to 0.
 _COUNTED = bytes(flags & (_PRESENT | _OF_FILE) == (_PRESENT | _OF_FILE) for flags in range(256))
+#: The same for huge pages that may have several mappings: pages of a file, and those of a private
+#: mapping that a child shares since it was forked.
+_SHARED = bytes(
+    bool(flags & _PRESENT) and flags & (_OF_FILE | _EXCLUSIVE) != _EXCLUSIVE for flags in range(256)
+)
 #: Limit of the flags that are read: of 32 GiB of mappings with pages of 4 KiB.
 _MOST_PAGES = 1 << 23
 
@@ -47,39 +57,83 @@ def repeated_bytes(
     `maps` has the content of /proc/PID/maps by process, and `left_out` the process and the address
     of each mapping that RSS does not count. None if the kernel or this user does not show it.
     """
-    ranges: list[PageRange] = []
-    #: Number of the ranges that are the same pages of one file.
-    counts: list[int] = []
-    for mappings in _by_file(maps, left_out, host.page_bytes):
-        for begin, end, covering in _overlaps(mappings):
-            ranges += [mapping.part(begin, end) for mapping in covering]
-            counts.append(len(covering))
-    if not ranges:
-        return 0
+    return _repeated_bytes(host, _by_file(maps, left_out, host.page_bytes), _COUNTED)
+
+
+def repeated_huge_bytes(host: Host, maps: Mapping[int, bytes]) -> int | None:
+    """Return the bytes by which these mappings have huge pages more often than once.
+
+    `maps` has the lines of /proc/PID/maps of such mappings by process; otherwise as above.
+    """
+    return _repeated_bytes(host, _by_file(maps, frozenset(), host.page_bytes), _SHARED)
+
+
+def _repeated_bytes(
+    host: Host, files: Mapping[FileKey, list[_Mapping]], table: bytes
+) -> int | None:
+    """Return the bytes that mappings of the same file repeat; `table` tells what is counted."""
+    stretches = []
+    for mappings in files.values():
+        stretches += list(_stretches(mappings, least_mappings=2))
+    pages = _count(host, stretches, table)
+    return None if pages is None else (pages.in_mappings - pages.distinct) * host.page_bytes
+
+
+def mapped_bytes(host: Host, maps: Mapping[int, bytes], files: Collection[FileKey]) -> int | None:
+    """Return the bytes of these files that are in memory and mapped, each page once.
+
+    None if the kernel or this user does not show it.
+    """
+    stretches = []
+    for key, mappings in _by_file(maps, frozenset(), host.page_bytes).items():
+        if key in files:
+            stretches += list(_stretches(mappings, least_mappings=1))
+    pages = _count(host, stretches, _COUNTED)
+    return None if pages is None else pages.distinct * host.page_bytes
+
+
+class _Pages(NamedTuple):
+    """Pages of files in memory: in all mappings, and each once."""
+
+    in_mappings: int
+    distinct: int
+
+
+def _count(host: Host, stretches: Sequence[Sequence[PageRange]], table: bytes) -> _Pages | None:
+    """Return the pages in memory; the ranges of a stretch are the same pages of one file."""
+    ranges = [pages for stretch in stretches for pages in stretch]
     if sum(pages.length for pages in ranges) > _MOST_PAGES:
         return None
-
-    flags = iter(host.page_flags(ranges))
-    repeated_pages = 0
-    for count in counts:
-        total = 0
-        union = 0
-        for _ in range(count):
+    flags = iter(host.page_flags(ranges) if ranges else ())
+    in_mappings = 0
+    distinct = 0
+    for stretch in stretches:
+        counted = []
+        for _ in stretch:
             content = next(flags)
             if isinstance(content, OSError):
                 return None
-            counted = content.translate(_COUNTED)
-            total += counted.count(1)
-            union |= int.from_bytes(counted, "little")
-        repeated_pages += total - bin(union).count("1")
-    return repeated_pages * host.page_bytes
+            counted.append(content.translate(table))
+        in_mappings += sum(pages.count(1) for pages in counted)
+        distinct += _union(counted)
+    return _Pages(in_mappings, distinct)
+
+
+def _union(counted: Sequence[bytes]) -> int:
+    """Return the number of pages that are 1 in any of the mappings."""
+    if len(counted) == 1:
+        return counted[0].count(1)
+    union = 0
+    for pages in counted:
+        union |= int.from_bytes(pages, "little")
+    return bin(union).count("1")
 
 
 def _by_file(
     maps: Mapping[int, bytes], left_out: frozenset[tuple[int, int]], page_bytes: int
-) -> Iterable[list[_Mapping]]:
-    """Return the mappings of each file that is mapped more than once."""
-    files: dict[tuple[bytes, bytes], list[_Mapping]] = {}
+) -> dict[FileKey, list[_Mapping]]:
+    """Return the mappings of each file that is mapped."""
+    files: dict[FileKey, list[_Mapping]] = {}
     for pid, content in maps.items():
         for line in content.splitlines():
             addresses, _, offset, device, inode = line.split(maxsplit=5)[:5]
@@ -93,11 +147,11 @@ def _by_file(
             begin = int(offset, 16) // page_bytes
             end = begin + int(end_text, 16) // page_bytes - address
             files.setdefault((device, inode), []).append(_Mapping(begin, end, pid, address))
-    return [mappings for mappings in files.values() if len(mappings) > 1]
+    return files
 
 
-def _overlaps(mappings: list[_Mapping]) -> Iterator[tuple[int, int, list[_Mapping]]]:
-    """Yield the longest ranges of pages that the same two or more mappings have."""
+def _stretches(mappings: list[_Mapping], least_mappings: int) -> Iterator[list[PageRange]]:
+    """Yield the longest stretches of a file that the same mappings have, as ranges of each."""
     ordered = sorted(mappings)
     bounds = sorted({bound for mapping in ordered for bound in (mapping.begin, mapping.end)})
     covering: list[_Mapping] = []
@@ -107,5 +161,5 @@ def _overlaps(mappings: list[_Mapping]) -> Iterator[tuple[int, int, list[_Mappin
         while position < len(ordered) and ordered[position].begin == begin:
             covering.append(ordered[position])
             position += 1
-        if len(covering) > 1:
-            yield begin, end, covering
+        if len(covering) >= least_mappings:
+            yield [mapping.part(begin, end) for mapping in covering]

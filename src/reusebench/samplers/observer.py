@@ -118,7 +118,7 @@ class Observer:
 
     def snapshot(self) -> Reading:
         """Take a full reading of the process, which waits at a barrier; reset its peak."""
-        process = read_process(self.host, self.pid)
+        process = read_process(self.host, self.pid, with_dmabufs=self._npu is None)
         if not self._peak_is_of_phase:
             process = msgspec.structs.replace(process, peak_rss_bytes=None)
         self._peak_is_of_phase = reset_peak(self.host, self.pid)

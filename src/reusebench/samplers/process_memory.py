@@ -8,13 +8,21 @@ barriers only. /proc is searched for children each time: 1.2 ms for 120 processe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from reusebench.samplers.descendants import all_processes, descendants, parse_relation
 from reusebench.samplers.errors import SamplerError
+from reusebench.samplers.held_files import read_held
 from reusebench.samplers.host import Host, own_pid
+from reusebench.samplers.huge_pages import (
+    HugePages,
+    distinct_huge_bytes,
+    huge_mappings,
+    mapped_addresses,
+)
 from reusebench.samplers.mappings import repeated_bytes
+from reusebench.samplers.npu.process_dmabuf import dmabuf_bytes
 from reusebench.samplers.proc_files import parse_sizes
 from reusebench.samplers.readings import ProcessMemory
 
@@ -35,18 +43,14 @@ _THREADS = re.compile(r"^Threads:\s+(\d+)$", re.MULTILINE)
 _OPEN_FILES = re.compile(r"^Max open files\s+(\d+)\s", re.MULTILINE)
 #: Private_Hugetlb is left out: RSS and PSS do not have such pages either.
 _PRIVATE = ("Private_Clean", "Private_Dirty")
-_HUGETLB = ("Shared_Hugetlb", "Private_Hugetlb")
 #: The files of a process that its memory is read from.
 _FILES = ("smaps_rollup", "status", "maps")
-#: The beginning of a mapping's lines in smaps, with its address.
-_MAPPING = re.compile(rb"^(?=[0-9a-f]+-[0-9a-f]+ )", re.MULTILINE)
 
 
-def read_process(host: Host, pid: int) -> ProcessMemory:
+def read_process(host: Host, pid: int, with_dmabufs: bool = False) -> ProcessMemory:
     """Return a full reading of the process and of those that it has started.
 
-    It takes four round trips, or five if there are such processes. Raises ProcessLookupError if
-    the process has gone.
+    It takes ten round trips or more. Raises ProcessLookupError if the process has gone.
     """
     processes = all_processes(host)
     paths = [_path(pid, name) for name in (*_FILES, "limits")]
@@ -66,6 +70,9 @@ def read_process(host: Host, pid: int) -> ProcessMemory:
     members = [root, *children]
     open_files = _OPEN_FILES.search(limits)
     totals = _sum(_totals(member.mapped) for member in members)
+    maps = {member.pid: member.maps for member in members}
+    held = read_held(host, maps)
+    huge_pages = {member.pid: HugePages.of(member.mapped) for member in members}
     return ProcessMemory(
         **totals,
         pss_anon_bytes=_known_sum(member.mapped.get("Pss_Anon") for member in members),
@@ -78,8 +85,11 @@ def read_process(host: Host, pid: int) -> ProcessMemory:
         fd_count=fd_count,
         thread_count=root.thread_count,
         fd_limit=int(open_files[1]) if open_files else None,
-        distinct_bytes=_distinct_bytes(host, members, totals["pss_bytes"]),
-        hugetlb_bytes=sum(map(_hugetlb_bytes, members)),
+        distinct_bytes=_distinct_bytes(host, members, totals["pss_bytes"], huge_pages),
+        hugetlb_bytes=distinct_huge_bytes(host, huge_pages),
+        held_file_bytes=held.file_bytes,
+        dmabuf_bytes=_dmabuf_bytes(host, list(maps)) if with_dmabufs else None,
+        uncounted_fd_count=held.uncounted,
         child_count=len(children),
         child_pss_bytes=sum(child.mapped["Pss"] for child in children),
         unread_child_count=unread,
@@ -134,14 +144,27 @@ def _read_children(host: Host, pids: Sequence[int]) -> tuple[list[_Member], int]
     return children, unread
 
 
-def _distinct_bytes(host: Host, members: Sequence[_Member], pss_bytes: int) -> int | None:
+def _dmabuf_bytes(host: Host, pids: Sequence[int]) -> int | None:
+    try:
+        return dmabuf_bytes(host, pids)
+    except PermissionError:
+        return None
+
+
+def _distinct_bytes(
+    host: Host,
+    members: Sequence[_Member],
+    pss_bytes: int,
+    huge_pages: Mapping[int, HugePages],
+) -> int | None:
     """Return the pages in memory, each once; None if that cannot be told.
 
     Anonymous pages of one process are its own. Those that its children share with it, from before
     they were forked, are counted once by PSS: nobody else can map them.
     """
     maps = {member.pid: member.maps for member in members}
-    repeated = repeated_bytes(host, maps, _hugetlb_mappings(host, members))
+    huge = huge_mappings(host, [pid for pid, pages in huge_pages.items() if any(pages)])
+    repeated = repeated_bytes(host, maps, mapped_addresses(huge))
     if repeated is None:
         return None
     distinct_bytes = sum(member.mapped["Rss"] for member in members) - repeated
@@ -153,24 +176,6 @@ def _distinct_bytes(host: Host, members: Sequence[_Member], pss_bytes: int) -> i
             distinct_bytes += mapped["Pss_Anon"] - mapped["Anonymous"]
     # The files are read one after the other: a process that runs meanwhile may have grown.
     return max(distinct_bytes, pss_bytes)
-
-
-def _hugetlb_bytes(member: _Member) -> int:
-    return sum(member.mapped.get(key, 0) for key in _HUGETLB)
-
-
-def _hugetlb_mappings(host: Host, members: Sequence[_Member]) -> frozenset[tuple[int, int]]:
-    """Return process and address of each mapping of huge pages, which RSS does not count."""
-    found = set()
-    for member in members:
-        if not _hugetlb_bytes(member):
-            continue
-        for mapping in _MAPPING.split(host.read(_path(member.pid, "smaps")))[1:]:
-            start, _, sizes = mapping.partition(b"-")
-            parsed = parse_sizes(sizes.decode(errors="replace"))
-            if any(parsed.get(key) for key in _HUGETLB):
-                found.add((member.pid, int(start, 16)))
-    return frozenset(found)
 
 
 def _sum(parts: Iterable[dict[str, int]]) -> dict[str, int]:
@@ -195,13 +200,16 @@ def _known_sum(sizes: Iterable[int | None]) -> int | None:
 class Shares(NamedTuple):
     """The process's share of its memory, in bytes; shares of several processes can be added."""
 
+    rss_bytes: int
     pss_bytes: int
     uss_bytes: int
     #: Memory swapped out; before Linux 4.3, shared pages count in each process.
     swap_bytes: int
-    #: RSS at the same moment, and huge pages in it.
+    #: RSS at the same moment, and transparent huge pages in it.
     rss_bytes: int
     huge_page_bytes: int
+    #: Pages of hugetlbfs, which are in no other share.
+    hugetlb: HugePages = HugePages(0, 0)
 
 
 def read_shares(host: Host, pid: int) -> Shares:
@@ -222,6 +230,7 @@ def read_shares(host: Host, pid: int) -> Shares:
         swap_bytes,
         totals["rss_bytes"],
         mapped.get("AnonHugePages", 0),
+        HugePages.of(mapped),
     )
 
 

@@ -62,6 +62,13 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     distinct_bytes: Optional[int] = None
     #: Pages of hugetlbfs, which are in no other figure.
     hugetlb_bytes: int = 0
+    #: Memory of files that it holds and does not map (memfds, files of tmpfs), which is in no other
+    #: figure; None if it cannot be read.
+    held_file_bytes: Optional[int] = None
+    #: dma-bufs that it holds on a machine without an NPU; None otherwise, as NpuMemory has them.
+    dmabuf_bytes: Optional[int] = None
+    #: Its pipes and sockets, whose memory cannot be counted, and descriptors not looked at.
+    uncounted_fd_count: int = 0
     #: Processes below it whose memory is in the sums.
     child_count: int = 0
     #: Part of pss_bytes that is theirs.

@@ -102,7 +102,7 @@ def _pages(name: str) -> Metric:
     return Metric(name, "memory", f"{name}_bytes", BYTES, _PAGE_BYTES, counts_pages=True)
 
 
-def _npu_memory(name: str) -> Metric:
+def _pinned(name: str) -> Metric:
     return Metric(name, "memory", f"{name}_bytes", BYTES, resolution=0, is_pinned=True)
 
 
@@ -131,10 +131,12 @@ METRICS = (
     _pages("decoder_memory"),
     _pages("residue_memory"),
     _memory("hugetlb_memory"),
+    _memory("held_memory"),
+    _pinned("dmabuf_memory"),
     _memory("system_memory"),
-    _npu_memory("npu_memory"),
-    _npu_memory("npu_peak"),
-    _npu_memory("npu_left"),
+    _pinned("npu_memory"),
+    _pinned("npu_peak"),
+    _pinned("npu_left"),
     Metric("latency", "speed", "latency_median_ns", NANOSECONDS, resolution=1),
     Metric("latency_p99", "speed", "latency_p99_ns", NANOSECONDS, resolution=1),
     Metric(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Optional
 
 import msgspec
@@ -12,6 +12,7 @@ from reusebench.storage.decoding import check_lengths
 from reusebench.storage.group_charge import GroupCharge
 from reusebench.storage.measured_figure import Figure
 from reusebench.storage.memory_shortage import Shortage, signs_of
+from reusebench.storage.unseen_memory import unseen_memory
 from reusebench.targets.outcome import OUTCOMES
 
 __all__ = [
@@ -72,6 +73,9 @@ class ProgramRepeat(msgspec.Struct, frozen=True, kw_only=True):
     shortage: Optional[Shortage] = None
     #: None without a limit of its control group, and in runs before this was stored.
     charge: Optional[GroupCharge] = None
+    #: Most pipes, sockets and other descriptors at once whose memory cannot be counted; None in
+    #: runs before this was stored.
+    most_uncounted_fds: Optional[int] = None
 
 
 class PhaseMedians(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +86,10 @@ class PhaseMedians(msgspec.Struct, frozen=True, kw_only=True):
     application_rss_bytes: _Bytes
     system_memory_bytes: _Bytes
     npu_memory_bytes: _Bytes
+    #: The following are empty in runs before they were stored.
+    hugetlb_memory_bytes: _Bytes = ()
+    held_memory_bytes: _Bytes = ()
+    dmabuf_memory_bytes: _Bytes = ()
 
 
 class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +112,10 @@ class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
     #: answer. None in recordings before they were stored, and for repeats without bounds.
     application_memory_at_least_bytes: Optional[_Bytes] = None
     application_memory_at_most_bytes: Optional[_Bytes] = None
+    #: The following are empty in runs before they were stored.
+    hugetlb_memory_bytes: _Bytes = ()
+    held_memory_bytes: _Bytes = ()
+    dmabuf_memory_bytes: _Bytes = ()
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,9 +134,9 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lists(self) -> tuple[Optional[Sequence[object]], ...]:
-        """All lists with a value per repeat; None if they were not stored."""
+        """All lists with a value per repeat, without those that were not stored."""
         own = (self.durations_ns, self.pss_readings, self.reading_ages_ns, self.process_peaks_exact)
-        return (*own, *msgspec.structs.astuple(self.memory), *msgspec.structs.astuple(self.medians))
+        return (*own, *_stored_lists(self.memory), *_stored_lists(self.medians))
 
     @property
     def memory_bounds(self) -> Optional[tuple[Figure, Figure]]:
@@ -154,6 +166,19 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
         return longest_ns if longest_ns >= _SHORT_AGE_NS else None
 
 
+def _stored_lists(figures: PhaseMemory | PhaseMedians) -> Iterator[_Bytes]:
+    """Yield the lists of figures; those with a default are left out if there is nothing."""
+    for field in msgspec.structs.fields(figures):
+        values: _Bytes = getattr(figures, field.name)
+        if values or field.required:
+            yield values
+
+
+def _most(phases: Iterable[_Bytes]) -> int:
+    """Return the highest figure of any phase and repeat; 0 if none is known."""
+    return max((value or 0 for values in phases for value in values), default=0)
+
+
 class Program(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded program."""
 
@@ -176,6 +201,19 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
             check_lengths("a phase", phase.lists, len(self.repeats))
         if self.outcome not in OUTCOMES:
             raise ValueError(f"unknown outcome {self.outcome!r}; valid: {', '.join(OUTCOMES)}")
+
+    @property
+    def memory_remarks(self) -> tuple[Message, ...]:
+        """Remarks on memory that no page shows, with the most of any phase."""
+        figures = [phase.memory for phase in self.phases]
+        uncounted = [repeat.most_uncounted_fds or 0 for repeat in self.repeats]
+        remarks = unseen_memory(
+            hugetlb_bytes=_most(memory.hugetlb_memory_bytes for memory in figures),
+            held_bytes=_most(memory.held_memory_bytes for memory in figures),
+            dmabuf_bytes=_most(memory.dmabuf_memory_bytes for memory in figures),
+            uncounted=max(uncounted, default=0),
+        )
+        return tuple(remarks)
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:

@@ -107,6 +107,8 @@ class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
     #: Empty in results before application memory was counted by pages: it is PSS there.
     application_pss_bytes: _Bytes = ()
     hugetlb_memory_bytes: _Bytes = ()
+    held_memory_bytes: _Bytes = ()
+    dmabuf_memory_bytes: _Bytes = ()
 
     def __post_init__(self) -> None:
         """Refuse a repeat with only some of the figures OF_STEADY_STATE."""

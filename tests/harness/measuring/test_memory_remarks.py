@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from reusebench.harness.measuring.memory_remarks import memory_remarks
@@ -67,3 +68,19 @@ def test_children_and_huge_pages_are_told() -> None:
         "hugetlb_held": {"mib": "64.0"},
     }
     assert list(memory_remarks([])) == []
+
+
+def test_what_no_page_shows_is_told() -> None:
+    """Files held, dma-bufs and many descriptors are; a small file and few descriptors are not."""
+    plain = _reading(20, 20)
+    held = {"held_file_bytes": 64, "dmabuf_bytes": 8, "uncounted_fd_count": 16}
+    barriers = _barriers([plain, {**plain, **held}, plain])
+    assert {remark.code: remark.values for remark in memory_remarks(barriers)} == {
+        "files_held": {"mib": "64.0"},
+        "dmabufs_held": {"mib": "8.0"},
+        "memory_uncounted": {"count": 16},
+    }
+    (little,) = _barriers([{**plain, "uncounted_fd_count": 15}])
+    process = msgspec.structs.replace(little.process, held_file_bytes=4096)
+    little = msgspec.structs.replace(little, process=process)
+    assert list(memory_remarks([little])) == []

@@ -42,7 +42,7 @@ PROMISED = {
         " npu_saved_percent npu_peak_bytes npu_left_bytes copied_bytes_per_inference"
         f" copies_avoided_bytes {_ORIGIN} repeats measured_as output_difference reference_runtime"
         " reference_difference memory_short equal_scenarios application_pss_bytes counted_by"
-        " memory_remarks"
+        " memory_remarks hugetlb_memory_bytes held_memory_bytes dmabuf_memory_bytes"
     ),
     "contexts": (
         f"{_CONFIGURATION} context mechanism added_bytes added_spread_bytes"
@@ -101,6 +101,11 @@ PROMISED = {
         " npu_memory_median_spread_bytes memory_short"
         " application_memory_at_least_bytes application_memory_at_least_spread_bytes"
         " application_memory_at_most_bytes application_memory_at_most_spread_bytes"
+        " hugetlb_memory_bytes hugetlb_memory_spread_bytes held_memory_bytes"
+        " held_memory_spread_bytes dmabuf_memory_bytes dmabuf_memory_spread_bytes"
+        " hugetlb_memory_median_bytes hugetlb_memory_median_spread_bytes"
+        " held_memory_median_bytes held_memory_median_spread_bytes"
+        " dmabuf_memory_median_bytes dmabuf_memory_median_spread_bytes memory_remarks"
     ),
     "streams": (
         f"{_CONFIGURATION} baseline outcome asked_per_s queue duration_s video stream repeats"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from reusebench.reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOU
 from reusebench.reports.results.programs import newest_programs, programs_in
 from reusebench.reports.sections.programs import (
     processes_table,
+    program_records,
     program_warnings,
     programs_figure,
     programs_table,
 )
 from reusebench.storage.measured_figure import DOUBT
+from reusebench.storage.run_file import PROGRAMS
 from tests.helpers.support import Reusebench
 from tests.reports.page.test_exported_tables import rows_of
 from tests.reports.stored import MIB, even, result, runs_of, write_run
@@ -259,6 +262,57 @@ def test_a_run_that_is_named_shows_its_own_recording(
     section = page[page.index('id="programs"') : page.index('id="runs"')]
     assert "20.0" in section
     assert "32.0" not in section
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [("en", "it holds 64.0 MiB of files"), ("zh-CN", "它持有 64.0 MiB 未映射")],
+)
+def test_memory_that_no_page_shows(
+    tmp_path: Path, reusebench: Reusebench, language: str, words: str
+) -> None:
+    """It has columns on the page and in the table, and sentences on the page and in the terminal.
+
+    Without any the page has neither.
+    """
+    plain = [program("plain", [Repeat({"run": 20})])]
+    write_programs(tmp_path / "plain", plain)
+    table = programs_table(newest_programs(programs_in(runs_of(tmp_path / "plain"))), _TEXTS)
+    assert table is not None
+    assert not any("held" in head for head in table.heads)
+
+    repeats = [Repeat({"run": 20}), Repeat({"run": 20}, rare=64, uncounted=20)]
+    write_programs(tmp_path / "held", [program("pipeline", repeats)])
+    output = tmp_path / "out"
+    formats = ("--format", "html", "--format", "csv")
+    done = reusebench(
+        "report", "--storage", tmp_path / "held", "--output", output, "--lang", language, *formats
+    )
+    page = (output / "index.html").read_text(encoding="utf-8")
+    assert words in re.sub(r"\s+", " ", done.out)
+    assert words in page
+    for kind in ("hugetlb", "held", "dmabuf"):
+        assert texts_of(language)(f"program_column_{kind}_memory") in page
+    (row,) = rows_of(output / "tables", "programs")
+    assert row["memory_remarks"] == "hugetlb_held files_held dmabufs_held memory_uncounted"
+    assert float(row["held_memory_bytes"]) == 32 * MIB
+
+
+def test_runs_before_these_kinds_were_read(tmp_path: Path) -> None:
+    """They have no such lists, and are shown as before."""
+    path = write_programs(tmp_path, [program("old", [Repeat({"run": 20})])])
+    document = json.loads(path.read_text())
+    (stored,) = document[PROGRAMS]
+    for repeat in stored["repeats"]:
+        del repeat["most_uncounted_fds"]
+    for part in ("memory", "medians"):
+        for kind in ("hugetlb", "held", "dmabuf"):
+            del stored["phases"][0][part][f"{kind}_memory_bytes"]
+    path.write_text(json.dumps(document))
+    (old,) = newest_programs(programs_in(runs_of(tmp_path)))
+    assert old.info.memory_remarks == ()
+    (record,) = program_records([old])
+    assert (record["application_memory_bytes"], record["held_memory_bytes"]) == (20 * MIB, None)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_a_folder_and_its_links(host: FarHost, tmp_path: Path) -> None:
     link.symlink_to(tmp_path / "folder")
     assert sorted(host.names(str(link))) == sorted(names)
     assert host.links([str(link)]) == [str(tmp_path / "folder")]
-    assert host.inodes([str(link)]) == [(tmp_path / "folder").stat().st_ino]
+    assert host.statuses([str(link)]) == LOCAL_HOST.statuses([str(tmp_path / "folder")])
     with pytest.raises(NotADirectoryError):
         host.names("/proc/version")
     (error,) = host.links(["/proc/version"])

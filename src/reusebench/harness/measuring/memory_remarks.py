@@ -1,18 +1,18 @@
-"""Remarks on a process's memory: other processes that share it, children, huge pages."""
+"""Remarks on a process's memory: other processes that share it, children, what no page shows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from reusebench.measured.messages import Message
+from reusebench.storage.unseen_memory import LEAST_BYTES, unseen_memory
 from reusebench.targets.barriers import BarrierReading
 
 __all__ = ["memory_remarks"]
 
 _MIB = 2**20
-#: Share of PSS, and bytes, below which a change of sharers does not show in a comparison.
+#: Share of PSS below which a change of sharers does not show in a comparison.
 _LEAST_SHARE = 0.01
-_LEAST_BYTES = 256 << 10
 
 
 def memory_remarks(barriers: Sequence[BarrierReading]) -> Iterator[Message]:
@@ -21,7 +21,7 @@ def memory_remarks(barriers: Sequence[BarrierReading]) -> Iterator[Message]:
         return
     most_pss_bytes = max(barrier.process.pss_bytes for barrier in barriers)
     moved_bytes = _moved_by_sharers(barriers)
-    if moved_bytes >= max(_LEAST_BYTES, _LEAST_SHARE * most_pss_bytes):
+    if moved_bytes >= max(LEAST_BYTES, _LEAST_SHARE * most_pss_bytes):
         yield Message("sharers_changed", {"mib": f"{moved_bytes / _MIB:.1f}"})
 
     largest = max(barriers, key=lambda barrier: barrier.process.child_pss_bytes).process
@@ -31,9 +31,13 @@ def memory_remarks(barriers: Sequence[BarrierReading]) -> Iterator[Message]:
     unread = max(barrier.process.unread_child_count for barrier in barriers)
     if unread:
         yield Message("children_unread", {"count": unread})
-    hugetlb_bytes = max(barrier.process.hugetlb_bytes for barrier in barriers)
-    if hugetlb_bytes:
-        yield Message("hugetlb_held", {"mib": f"{hugetlb_bytes / _MIB:.1f}"})
+    processes = [barrier.process for barrier in barriers]
+    yield from unseen_memory(
+        hugetlb_bytes=max(process.hugetlb_bytes for process in processes),
+        held_bytes=max(process.held_file_bytes or 0 for process in processes),
+        dmabuf_bytes=max(process.dmabuf_bytes or 0 for process in processes),
+        uncounted=max(process.uncounted_fd_count for process in processes),
+    )
 
 
 def _moved_by_sharers(barriers: Sequence[BarrierReading]) -> int:

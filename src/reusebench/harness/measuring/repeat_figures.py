@@ -141,6 +141,8 @@ _OTHER_FIGURES: Mapping[str, RepeatFigure] = {
     "application_uss_bytes": _at_end_of("steady", lambda barrier: barrier.process.uss_bytes),
     "application_peak_rss_bytes": _peak_rss,
     "hugetlb_memory_bytes": _at_end_of("steady", lambda barrier: barrier.process.hugetlb_bytes),
+    "held_memory_bytes": _at_end_of("steady", lambda barrier: barrier.process.held_file_bytes),
+    "dmabuf_memory_bytes": _at_end_of("steady", lambda barrier: barrier.process.dmabuf_bytes),
     "system_memory_bytes": _at_end_of("steady", lambda barrier: barrier.system.used_bytes),
     "system_memory_noise_bytes": lambda repeat: repeat.system_memory_noise_bytes,
     "npu_memory_bytes": npu_memory,

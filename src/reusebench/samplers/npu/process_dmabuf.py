@@ -1,4 +1,4 @@
-"""The dma-bufs of one process, held by a descriptor or only by a mapping.
+"""The dma-bufs of processes, held by a descriptor or only by a mapping.
 
 The formats come from dma_buf_show_fdinfo and dmabuffs_dname in the kernel's
 drivers/dma-buf/dma-buf.c (Linux 5.3; also in Rockchip's 4.19), fs/proc/fd.c and fs/proc/task_mmu.c.
@@ -7,13 +7,13 @@ On a PC 100 descriptors cost 0.2 ms, 100 dma-bufs 0.5 ms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from reusebench.samplers.host import Host
 
-__all__ = ["UNKNOWN_EXPORTER", "DmaBuf", "process_dmabufs"]
+__all__ = ["UNKNOWN_EXPORTER", "DmaBuf", "dmabuf_bytes", "process_dmabufs"]
 
 T = TypeVar("T")
 
@@ -53,6 +53,31 @@ def process_dmabufs(host: Host, pid: int) -> list[DmaBuf] | None:
     return list(buffers.values())
 
 
+def dmabuf_bytes(host: Host, pids: Iterable[int]) -> int | None:
+    """Return the bytes of the dma-bufs of several processes, each once; None if all have gone.
+
+    Raises PermissionError if there are processes, and none shows its dma-bufs.
+    """
+    sizes: dict[int, int] = {}
+    is_readable = False
+    is_refused = False
+    for pid in pids:
+        try:
+            buffers = process_dmabufs(host, pid)
+        except ProcessLookupError:
+            continue
+        if buffers is None:
+            is_refused = True
+            continue
+        is_readable = True
+        sizes.update((buffer.inode, buffer.size_bytes) for buffer in buffers)
+    if is_readable:
+        return sum(sizes.values())
+    if is_refused:
+        raise PermissionError("no process shows its dma-bufs")
+    return None
+
+
 def _held(host: Host, folder: str) -> Iterator[DmaBuf]:
     """Yield the dma-bufs behind descriptors; a buffer with two descriptors comes twice."""
     links = _read_open(f"{folder}/fd", host.names(f"{folder}/fd"), host.links)
@@ -61,15 +86,15 @@ def _held(host: Host, folder: str) -> Iterator[DmaBuf]:
     infos = {name: _fdinfo(content) for name, content in contents.items()}
     # fdinfo has the inode since Linux 5.14.
     without_inode = [name for name, info in infos.items() if "ino" not in info]
-    inodes = _read_open(f"{folder}/fd", without_inode, host.inodes)
+    statuses = _read_open(f"{folder}/fd", without_inode, host.statuses)
     for name, info in infos.items():
         if "size" not in info:
             raise ValueError("fdinfo without a size: the kernel is older than 5.3")
         size_bytes = int(info["size"])
         if "ino" in info:
             inode = int(info["ino"])
-        elif name in inodes:
-            inode = inodes[name]
+        elif name in statuses:
+            inode = int(statuses[name].inode)
         else:
             continue
         yield DmaBuf(inode, size_bytes, info.get("exp_name", UNKNOWN_EXPORTER))

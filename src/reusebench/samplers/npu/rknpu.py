@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass
 
 from reusebench.measured.messages import Message
-from reusebench.samplers.host import Host, read_texts
+from reusebench.samplers.host import FileStatus, Host, read_texts
 from reusebench.samplers.npu.file_source import FileSource
 
 __all__ = ["NPU_LOAD", "SRAM", "Sram", "has_npu", "rknpu_driver_version"]
@@ -89,7 +89,7 @@ NPU_LOAD = (
 
 def has_npu(host: Host) -> bool:
     """Whether this kernel has Rockchip's NPU driver, or is Rockchip's."""
-    return any(isinstance(inode, int) for inode in host.inodes(_SIGNS))
+    return any(isinstance(status, FileStatus) for status in host.statuses(_SIGNS))
 
 
 def rknpu_driver_version(host: Host) -> str | None:

@@ -7,7 +7,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 
-from reusebench.samplers.host import Clocks, PageRange, Sample
+from reusebench.samplers.host import Clocks, FileStatus, PageRange, Sample, device_name
 from reusebench.targets.errors import ConnectionLost
 from reusebench.targets.far.connection import Connection, Request
 
@@ -15,7 +15,7 @@ __all__ = ["FarHost", "read_request"]
 
 # native/reader/reader.h is the other side.
 _NUMBER = struct.Struct("<I")
-_STATUS = struct.Struct("<QQI")
+_STATUS = struct.Struct("<QQIIIQ")
 _CLOCKS = struct.Struct("<QQ")
 _PAGES = struct.Struct("<IQQ")
 _SAMPLING = struct.Struct("<IQ")
@@ -70,16 +70,17 @@ class FarHost:
             links.append(reply if isinstance(reply, OSError) else os.fsdecode(reply))
         return links
 
-    def inodes(self, paths: Sequence[str]) -> list[int | OSError]:
-        """Return the inode or error of each path, links followed, in one round trip."""
-        inodes: list[int | OSError] = []
+    def statuses(self, paths: Sequence[str]) -> list[FileStatus | OSError]:
+        """Return the status or error of each path, links followed, in one round trip."""
+        statuses: list[FileStatus | OSError] = []
         for reply in self._request_all("s", paths):
             if isinstance(reply, OSError):
-                inodes.append(reply)
-            else:
-                inode, _, _ = _STATUS.unpack(reply)
-                inodes.append(inode)
-        return inodes
+                statuses.append(reply)
+                continue
+            inode, _, _, major, minor, stored_bytes = _STATUS.unpack(reply)
+            device = device_name(major, minor)
+            statuses.append(FileStatus(device, str(inode).encode(), stored_bytes))
+        return statuses
 
     def page_flags(self, ranges: Sequence[PageRange]) -> list[bytes | OSError]:
         """Return a byte for each page of each range, or its error, in one round trip."""

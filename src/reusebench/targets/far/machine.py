@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from reusebench.measured.plan import Model, Plan
 from reusebench.models.weight_files import weight_files
-from reusebench.samplers.host import Host, read_text
+from reusebench.samplers.host import FileStatus, Host, read_text
 from reusebench.system.package import MEASURED, PACKAGE, START
 from reusebench.targets.boards import Board
 from reusebench.targets.errors import NotStarted, TargetError
@@ -210,8 +210,8 @@ class FarMachine:
 
     def has_uclibc(self) -> bool:
         """Whether the C library is uClibc rather than glibc; Rockchip's runtime exists for both."""
-        (inode,) = self.host.inodes([_UCLIBC_LOADER])
-        return isinstance(inode, int)
+        (status,) = self.host.statuses([_UCLIBC_LOADER])
+        return isinstance(status, FileStatus)
 
     def variable(self, name: str) -> str:
         """Return a variable of the environment in which programs start; empty if it is not set."""

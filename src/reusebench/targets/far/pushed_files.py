@@ -28,7 +28,7 @@ __all__ = ["FarFiles", "WatchedFile"]
 
 # native/reader/reader.h is the other side.
 _WRITE = struct.Struct("<II")
-_STATUS = struct.Struct("<QQI")
+_STATUS = struct.Struct("<QQIIIQ")
 _SPACE = struct.Struct("<QQ")
 _CREATES = 1
 _APPENDS = 2
@@ -238,7 +238,7 @@ class FarFiles:
                 freed_bytes += self._remove(content)
                 self._ask("d", path)
             elif not isinstance(status, OSError):
-                _, size_bytes, mode = _STATUS.unpack(status)
+                _, size_bytes, mode, *_ = _STATUS.unpack(status)
                 if stat.S_ISREG(mode):
                     freed_bytes += size_bytes
         return freed_bytes

@@ -58,8 +58,8 @@ def far_target(
 def library_of_board(machine: FarMachine) -> RknnLibrary:
     """Return the board's own Rockchip library; raise RuntimeMissing if it has none."""
     paths = list(usual_paths())
-    for path, inode in zip(paths, machine.host.inodes(paths)):
-        if isinstance(inode, OSError):
+    for path, status in zip(paths, machine.host.statuses(paths)):
+        if isinstance(status, OSError):
             continue
         library = _read_library(machine, path)
         if library is not None and library.architecture in _LOADABLE[machine.architecture]:
