@@ -50,7 +50,7 @@ void capture_words(void)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!is_regular_file(2) || (fcntl(2, F_GETFL) & O_ACCMODE) != O_RDWR) {
         errors_fd = dup(2);
-        words_fd = (int)syscall(SYS_memfd_create, "reusebench:words", 0);
+        words_fd = (int)syscall(SYS_memfd_create, "words", 0);
         dup2(words_fd, 2);
         pass_on_at_the_end_of_the_process();
     }

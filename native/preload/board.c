@@ -141,7 +141,7 @@ static int answer_import(struct npu_create *create)
 static int answer_new(struct npu_create *create)
 {
     uint64_t address = new_address(whole_pages(create->bytes));
-    int fd = address ? new_memory("reusebench:rknpu", create->bytes) : refused(ENOMEM);
+    int fd = address ? new_memory("rknpu", create->bytes) : refused(ENOMEM);
     if (fd < 0)
         return -1;
     create->handle = (uint32_t)fd;
@@ -206,7 +206,7 @@ int answer_npu(unsigned number, void *argument)
 
 int answer_heap(struct heap_allocation *allocation)
 {
-    int fd = new_memory("reusebench:dma_heap", allocation->bytes);
+    int fd = new_memory("dma_heap", allocation->bytes);
     if (fd < 0)
         return -1;
     allocation->fd = (uint32_t)fd;

@@ -260,7 +260,7 @@ static int open_on_board(const char *call, int folder, const char *path)
         errno = settings.open_error;
         return -1;
     }
-    return remember(kind, memfd_create(kind == NPU_DEVICE ? "reusebench:rknpu" : "reusebench:dma_heap", MFD_CLOEXEC));
+    return remember(kind, memfd_create(kind == NPU_DEVICE ? "rknpu" : "dma_heap", MFD_CLOEXEC));
 }
 
 #define OPEN(name, parameters, arguments, folder, path)                                                                \

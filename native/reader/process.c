@@ -136,7 +136,7 @@ static bool make_words(long *end)
 {
     enum { CLOSE_ON_EXEC = 1 };
     char path[] = "/proc/self/fd/\0\0\0\0\0\0\0\0\0\0", digits[11];
-    long file = CALL(memfd_create, "reusebench:words", CLOSE_ON_EXEC);
+    long file = CALL(memfd_create, "words", CLOSE_ON_EXEC);
     if (file < 0)
         return false;
     size_t length = 0;

@@ -141,7 +141,7 @@ def test_what_the_reader_has_open_is_not_theirs(child: Child) -> None:
 
 def test_buffers_of_the_virtual_board_are_not_counted_again(child: Child) -> None:
     """The ledger has them; the library that makes them names them so (native/preload)."""
-    child.run(f"f = os.memfd_create('reusebench:rknpu'); os.write(f, bytes({SIZE}))")
+    child.run(f"f = os.memfd_create('rknpu'); os.write(f, bytes({SIZE}))")
     child.run(f"m = mmap.mmap(f, {SIZE})")
     assert _held(child).file_bytes == 0
 

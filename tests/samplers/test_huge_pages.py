@@ -62,9 +62,9 @@ def test_the_mappings_with_huge_pages_are_found(
 @pytest.mark.parametrize(
     ("flags", "pages"),
     [
-        # Of a file, or of shared memory: parent and child have the same page.
+        # A page of a file, or of shared memory: parent and child have the same.
         ({1: [_PRESENT | _FILE], 2: [_PRESENT | _FILE]}, 1),
-        # Of a private mapping, since the child was forked.
+        # A page of a private mapping from before the child was forked.
         ({1: [_PRESENT], 2: [_PRESENT]}, 1),
         # One of them has written: each has its own.
         ({1: [_PRESENT | _EXCLUSIVE], 2: [_PRESENT | _EXCLUSIVE]}, 2),

@@ -132,9 +132,7 @@ def test_what_the_board_plays_is_opened_and_no_more(on_board: RunOnBoard) -> Non
                 except FileNotFoundError: print("none")
     """
     lines = on_board(script).output.splitlines()
-    opened = [
-        " ".join(["/memfd:reusebench:" + name] * 7) for name in ("rknpu", "dma_heap", "dma_heap")
-    ]
+    opened = [" ".join(["/memfd:" + name] * 7) for name in ("rknpu", "dma_heap", "dma_heap")]
     assert lines[:6:2] == opened
     assert lines[1:6:2] == ["False False"] * 3
     assert lines[6:] == ["none"] * 8

@@ -19,16 +19,15 @@ __all__ = ["Held", "read_held"]
 #: Descriptors that are looked at, of all processes together.
 _MOST_DESCRIPTORS = 1024
 _MEMFD = b"/memfd:"
-#: Buffers of the virtual board (native/preload), which NPU memory has, and a library's words in a
-#: driver (native/driver/words.c).
-_OURS = b"/memfd:reusebench:"
+#: Buffers of the virtual board (native/preload/board.c), which NPU memory has.
+_BUFFERS = (b"/memfd:rknpu (deleted)", b"/memfd:dma_heap (deleted)")
 #: Paths of mapped memory that is on no mounted file system: memfds, segments of System V, and
 #: anonymous memory that is shared.
 _UNMOUNTED = (_MEMFD, b"/SYSV", b"/dev/zero (deleted)")
 _QUEUES = (b"pipe:", b"socket:")
 _DELETED = b" (deleted)"
 #: Beginnings of links that lead to no file of memory; dma-bufs are a figure of their own.
-_NO_FILES = (b"/proc/", b"/sys/", b"/dmabuf:", _OURS)
+_NO_FILES = (b"/proc/", b"/sys/", b"/dmabuf:", *_BUFFERS)
 _MEMORY_SYSTEMS = (b"tmpfs", b"ramfs", b"rootfs", b"devtmpfs", b"hugetlbfs")
 #: The access mode in the flags of /proc/PID/fdinfo/FD: 0 is for reading alone.
 _ACCESS_MODE = 3
@@ -178,7 +177,7 @@ def _mapped_paths(maps: Mapping[int, bytes], systems: _FileSystems) -> Iterator[
     for pid, content in maps.items():
         for line in content.splitlines():
             addresses, access, _, device, inode, *path = line.split(maxsplit=5)
-            if not path or (device, inode) in seen or path[0].startswith(_OURS):
+            if not path or (device, inode) in seen or path[0].startswith(_BUFFERS):
                 continue
             is_written = access[1:2] == b"w" and access[3:4] == b"s"
             is_own = is_written or path[0].endswith(_DELETED)

@@ -200,7 +200,6 @@ def _known_sum(sizes: Iterable[int | None]) -> int | None:
 class Shares(NamedTuple):
     """The process's share of its memory, in bytes; shares of several processes can be added."""
 
-    rss_bytes: int
     pss_bytes: int
     uss_bytes: int
     #: Memory swapped out; before Linux 4.3, shared pages count in each process.
