@@ -319,10 +319,13 @@ def test_files_in_memory_are_a_figure_of_their_own(recorded: dict[str, Done]) ->
     done = recorded["held"]
     assert done.code == 0, done.err
     held = done.values("held_memory")
-    assert (held["start"], held["base"]) == (0, 24 * _MIB)
-    assert held["held"] == pytest.approx(16 * _MIB, rel=0.01)
-    grown = done.values("application_memory")["held"] - done.values("application_memory")["base"]
-    assert grown == pytest.approx(8 * _MIB, rel=0.1)
+    assert held["mapped"] == pytest.approx(16 * _MIB, rel=0.01)
+    grown = done.values("application_memory")["mapped"] - done.values("application_memory")["start"]
+    assert 8 * _MIB <= grown <= 12 * _MIB
+    _, base, *_ = done.program.phases
+    # On a busy machine a program that reads the answer late has not waited.
+    if base.memory.application_memory_at_least_bytes == base.memory.application_memory_bytes:
+        assert held["base"] == 24 * _MIB
     assert "files held" in done.err
     assert "it has 4" in done.err
     for phase in done.program.phases:
