@@ -134,7 +134,10 @@ def test_a_program_by_itself(write: Callable[[str], list[str]]) -> None:
         ({"outside": ("weights",)}, "litert_no_code_in_python"),
         ({"outside": ("internal",)}, "litert_no_allocator"),
         ({"allocator": "mmz"}, "litert_any_memory"),
-        ({"options": ("kernel_mode=builtin",)}, "litert_no_code_of_options"),
+        ({"options": ("xnnpack_flags=QS8", "xnnpack_flags=QU8")}, "litert_no_code_of_options"),
+        ({"options": ("api=Interpreter",)}, "litert_no_code_of_options"),
+        ({"options": ("kernel_mode=fast",)}, "option_value"),
+        ({"options": ("no_such=1",)}, "unknown_option"),
     ],
 )
 def test_what_there_is_no_code_for(changes: dict[str, object], code: str) -> None:

@@ -162,12 +162,13 @@ def test_contexts_of_several_kinds(programs: Programs, used: Callable[[str], Ran
 def test_options_are_written(programs: Programs) -> None:
     """Hints are for the process; clones without packed weights are made after a first run."""
     plan = programs.plan("no_reuse_one_model")
-    options = ("rearrange=False", "WINOGRAD_MEMORY_LEVEL=0")
+    options = ("rearrange=False", "WINOGRAD_MEMORY_LEVEL=0", "memory=low", "numThread=2")
     kinds = (Context(0, 0, options=options), Context(0, 0, DUP, 0))
     (first, second) = programs.used(replace(plan, scenario="optioned", contexts=kinds)).digests
     assert first != second, "the inputs differ"
     text = snippet_of(replace(plan, contexts=kinds)).text
     assert "RUNTIME.set_hint(3, 0)" in text
+    assert '"numThread": 2, "memory": 2}' in text
     assert text.index("infer(0)") < text.index("modules[0].clone()")
 
 

@@ -198,6 +198,19 @@ def test_options_are_those_of_the_source(runtime: Runtime, used: Callable[[str],
         "\n    options.enable_cpu_mem_arena = False\n" in snippet_of(chosen).text
     )  # of every context
     assert runtime.used(chosen).digests == used("full_dup").digests
+    several = (
+        "session.set_denormal_as_zero=1",
+        "memory.enable_memory_arena_shrinkage=cpu:0",
+        "arena_extend_strategy=kSameAsRequested",
+        "intra_op_num_threads=2",
+    )
+    alone = Context(0, 0, options=several)
+    plan = replace(runtime.plan("full_dup"), scenario="options", contexts=(alone, alone))
+    text = snippet_of(plan).text
+    assert 'ort.OrtArenaCfg({"arena_extend_strategy": 1})' in text
+    assert 'add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")' in text
+    bare = replace(plan, scenario="no_options", contexts=(Context(0, 0), Context(0, 0)))
+    assert runtime.used(plan).digests == runtime.used(bare).digests
     for refused in ("graph_optimization_level=ORT_ENABLE_BASIC", "no_such=1"):
         with pytest.raises(NotSupported, match=refused):
             snippet_of(with_option(refused))

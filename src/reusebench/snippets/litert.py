@@ -25,10 +25,12 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.base import NotSupported
+from reusebench.measured.runtimes.litert.options import options_of as settings_of
 from reusebench.snippets.base import (
     Snippet,
     common_python_values,
     conditions,
+    options_of,
     own_files_of,
     python_snippet,
 )
@@ -37,6 +39,7 @@ from reusebench.snippets.indices import Indices
 __all__ = ["write"]
 
 _TITLE = "LiteRT"
+_FLAGS = "xnnpack_flags="
 _WORDS = {
     DUP: "another compiled model over the same mapped weights",
     SHARED_CONTEXT: "one compiled model from several threads",
@@ -47,6 +50,21 @@ _WORDS = {
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
     """Return the program; raise NotSupported if there can be none."""
     return python_snippet(plan, "litert.py.j2", _check, _values)
+
+
+def _statement(option: str) -> str:
+    """Return the statement that sets an option; raise NotSupported for one that LiteRT lacks."""
+    options = settings_of((option,), shares_internal=False)
+    name, _, value = option.partition("=")
+    if name == "api":
+        raise NotSupported("litert_no_code_of_options", options=option)
+    if name == "kernel_mode":
+        return f"cpu.kernel_mode = CpuKernelMode.{value.upper()}"
+    if name == "xnnpack_flags":
+        return f"cpu.xnnpack_flags = {options.flags:#x}"
+    if name == "num_threads":
+        return f"cpu.num_threads = {options.threads}"
+    return f"cpu.{name} = {value == 'true'}"
 
 
 def _check(context: Context) -> None:
@@ -64,7 +82,9 @@ def _check(context: Context) -> None:
     gives_memory = WEIGHTS in context.outside or context.mechanism == SHARED_WEIGHT_MEMORY
     if context.internal is not None or gives_memory or INPUT in context.zero_copy:
         raise NotSupported("litert_no_code_in_python")
-    if context.options:
+    for option in context.options:
+        _statement(option)
+    if sum(option.startswith(_FLAGS) for option in context.options) > 1:
         raise NotSupported("litert_no_code_of_options", options=", ".join(context.options))
 
 
@@ -76,9 +96,15 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     where = conditions(plan, indices)
     files, paths = own_files_of(plan, ".tflite")
 
+    options = options_of(plan, indices)
     prepared = []
     cache_paths = []
     for i, context in enumerate(plan.contexts):
+        if plan.needs_prepared(i) and any(
+            option.startswith(_FLAGS) for option in plan.options_of(i)
+        ):
+            # A weight cache is good for one choice of flags.
+            raise NotSupported("litert_no_code_of_options", options=", ".join(plan.options_of(i)))
         prepared.append(plan.needs_prepared(i) and context.mechanism != SHARED_CONTEXT)
         lender = context.source if context.mechanism == SHARED_WEIGHTS else i
         cache_paths.append(paths[lender or 0])
@@ -86,6 +112,8 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         **common_python_values(plan, indices, _TITLE, _WORDS, "internal memory"),
         "files": files,
         "path": indices.value("path_of", paths),
+        "options": [(_statement(option), has_it) for option, has_it in options],
+        "has_mode": any(option.startswith("kernel_mode=") for option, _ in options),
         "prepared": indices.flagged("maps_weights", prepared),
         "cache_path": indices.value("cache_of", cache_paths),
         "shared_contexts": where(

@@ -24,6 +24,7 @@ from reusebench.snippets.base import (
     Snippet,
     common_python_values,
     conditions,
+    options_of,
     own_files_of,
     python_snippet,
 )
@@ -77,6 +78,7 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         **common_python_values(plan, indices, _TITLE, _WORDS, "runtime memory"),
         "files": files,
         "path": indices.value("path_of", paths),
+        "options": [(option.replace("=", " = "), has) for option, has in options_of(plan, indices)],
         "over_weights": where("borrows", lambda context: context.source is not None),
         "internal": indices.where("shares_memory", lenders),
         "first_user": indices.value(

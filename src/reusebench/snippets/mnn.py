@@ -20,6 +20,7 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.base import NotSupported
+from reusebench.measured.runtimes.mnn.options import HINTS, MnnSettings, settings_of
 from reusebench.snippets.base import (
     Snippet,
     common_python_values,
@@ -37,10 +38,8 @@ _WORDS = {
     SHARED_CONTEXT: "forward() of one module from several threads",
     SHARED_WEIGHTS: "clone(), and inputs of other sizes",
 }
-#: Numbers of Interpreter::HintMode, for which MNN's Python has no names.
-_HINTS = {"MEM_ALLOCATOR_TYPE": 2, "WINOGRAD_MEMORY_LEVEL": 3}
-#: Option that decides when weights are packed.
-_REARRANGE = "rearrange"
+#: Names of the hints, which MNN's Python does not have, by their numbers.
+_HINT_NAMES = {number: name for name, number in HINTS.items()}
 
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
@@ -66,14 +65,14 @@ def _check(context: Context) -> None:
         raise NotSupported("mnn_own_memory", allocator=context.allocator)
 
 
-def _settings(plan: Plan) -> dict[str, str]:
-    """Return the plan's options by name; all contexts have the same, the options of the process."""
+def _settings(plan: Plan) -> MnnSettings:
+    """Return the plan's settings; all contexts have the same, the options of the process."""
     options = {context.options for context in plan.contexts if context.mechanism == LOAD}
-    settings = dict(option.split("=") for chosen in options for option in chosen)
-    if len(options) > 1 or not set(settings) <= {*_HINTS, _REARRANGE}:
-        texts = [f"{name}={value}" for name, value in settings.items()]
-        raise NotSupported("mnn_no_code_of_options", options=", ".join(texts))
-    return settings
+    settings = {settings_of(chosen) for chosen in options}
+    if len(settings) > 1 or any(setting.is_interpreter for setting in settings):
+        words = ", ".join(sorted({word for chosen in options for word in chosen}))
+        raise NotSupported("mnn_no_code_of_options", options=words)
+    return settings.pop()
 
 
 def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
@@ -99,8 +98,12 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
             "shares_module", lambda context: context.mechanism == SHARED_CONTEXT
         ),
         "bound_inputs": where("is_in_place", lambda context: INPUT in context.zero_copy),
+        "cores_per_inference": settings.threads,
+        "backend": dict(settings.backend),
         "hints": {
-            name: (_HINTS[name], value) for name, value in settings.items() if name in _HINTS
+            _HINT_NAMES[number]: (number, value)
+            for number, value in settings.hints
+            if (number, value) not in MnnSettings.usual_hints()
         },
-        "rearrange": settings.get(_REARRANGE, "True"),
+        "rearrange": settings.rearrange,
     }

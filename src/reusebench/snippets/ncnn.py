@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from reusebench.measured.plan import (
     CREATE_MEM,
@@ -33,6 +33,8 @@ from reusebench.snippets.indices import Indices
 __all__ = ["write"]
 
 _TITLE = "ncnn"
+#: Fields of ncnn.Option that are numbers; the others are switches.
+_NUMBERS = ("num_threads", "openmp_blocktime", "kvcache_max_seqlen_hint")
 _WORDS = {
     DUP: "another extractor over the same net",
     SHARED_CONTEXT: "extractors over one net from several threads",
@@ -99,12 +101,15 @@ def _first_users_of_arenas(plan: Plan) -> list[Optional[int]]:
 
 def _options(plan: Plan) -> str:
     """Return the options of the contexts' nets as Python code; empty if there are none."""
-    chosen: list[dict[str, bool]] = []
+    chosen: list[dict[str, Union[bool, int]]] = []
     for index in range(len(plan.contexts)):
-        options = {}
+        options: dict[str, Union[bool, int]] = {}
         for option in plan.options_of(index):
             name, _, value = option.partition("=")
-            options[name] = value == "1"
+            if name in _NUMBERS:
+                options[name] = int(value)
+            else:
+                options[name] = value.lower() in ("1", "true")
         chosen.append(options)
     if not any(chosen):
         return ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any, Optional
 
 from reusebench.measured.plan import (
@@ -38,16 +40,28 @@ _WORDS = {
     SHARED_CONTEXT: "run() of one session from several threads",
     SHARED_WEIGHTS: "a session of another resolution over the same mapped weights",
 }
-#: Option of models that are not prepared; preparing fixes the level.
-_LEVEL = "graph_optimization_level=ORT_ENABLE_BASIC"
-#: Statements that set the options as the adapter does.
-_OPTIONS = {
-    _LEVEL: "options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC",
-    "session.disable_prepacking=1": (
-        'options.add_session_config_entry("session.disable_prepacking", "1")'
-    ),
-    "enable_cpu_mem_arena=0": "options.enable_cpu_mem_arena = False",
+#: Attribute of models that are not prepared; preparing fixes the level.
+_LEVEL = "graph_optimization_level"
+#: Enumerations by the attributes of SessionOptions that have their members.
+_ENUMERATIONS = {
+    _LEVEL: "GraphOptimizationLevel",
+    "execution_mode": "ExecutionMode",
+    "execution_order": "ExecutionOrder",
 }
+_SWITCH = re.compile("(?:enable|use)_\\w+")
+_NUMBER = re.compile(r"(?:log|int(?:er|ra)_op)_\w+")
+_ARENA_KEYS = (
+    "arena_extend_strategy",
+    "initial_chunk_size_bytes",
+    "initial_growth_chunk_size_bytes",
+    "max_dead_bytes_per_chunk",
+    "max_mem",
+    "max_power_of_two_extend_bytes",
+)
+_STRATEGIES = {"kNextPowerOfTwo": "0", "kSameAsRequested": "1"}
+#: Beginnings of the names of entries of RunOptions.
+_RUN = "RunOptions."
+_RUN_ENTRIES = ("memory.", _RUN)
 
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
@@ -71,11 +85,6 @@ def _check(context: Context, plan: Plan) -> None:
         raise NotSupported("onnx_no_allocator")
     if context.allocator != CREATE_MEM:
         raise NotSupported("onnx_any_memory", allocator=context.allocator)
-    unknown = [option for option in context.options if option not in _OPTIONS]
-    if unknown:
-        raise NotSupported(
-            "unknown_option", runtime=_TITLE, option=unknown[0], valid=", ".join(_OPTIONS)
-        )
     maps = context.mechanism in (DUP, SHARED_WEIGHTS)
     if maps and context.source is not None and WEIGHTS in plan.contexts[context.source].outside:
         raise NotSupported("onnx_source_not_prepared")
@@ -89,16 +98,33 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     prepared = []
     source_paths = []
     for i, context in enumerate(plan.contexts):
-        if plan.needs_prepared(i) and _LEVEL in plan.options_of(i):
-            raise NotSupported("onnx_level_of_prepared", option=_LEVEL)
+        for option in plan.options_of(i):
+            if plan.needs_prepared(i) and option.startswith(f"{_LEVEL}="):
+                raise NotSupported("onnx_level_of_prepared", option=option)
         prepared.append(plan.needs_prepared(i) and context.mechanism != SHARED_CONTEXT)
         source_paths.append(None if context.source is None else paths[context.source])
+    in_arena = []
+    statements = []
+    run_entries = []
+    for option, has_it in options_of(plan, indices):
+        if _is_of_run(option):
+            name, _, value = option.partition("=")
+            run_entries.append(
+                (name[len(_RUN) :] if name.startswith(_RUN) else name, value, has_it)
+            )
+        elif not _is_of_arena(option):
+            statements.append((_statement(option), has_it))
+    for i, context in enumerate(plan.contexts):
+        has_arena = any(map(_is_of_arena, plan.options_of(i)))
+        in_arena.append(context.internal is not None or has_arena)
     return {
         **common_python_values(plan, indices, _TITLE, _WORDS, "one arena of the process"),
         "files": files,
         "path": indices.value("path_of", paths),
         "source_path": indices.value("source_path_of", source_paths),
-        "options": [(_OPTIONS[option], has_it) for option, has_it in options_of(plan, indices)],
+        "options": statements,
+        "run_entries": run_entries,
+        "arena": _arena(plan),
         "prepared": indices.flagged("is_prepared", prepared),
         "shared_contexts": where(
             "shares_session", lambda context: context.mechanism == SHARED_CONTEXT
@@ -106,9 +132,53 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "shared_weights": where(
             "shares_weights", lambda context: context.mechanism == SHARED_WEIGHTS
         ),
-        "internal": where("in_arena", lambda context: context.internal is not None),
+        "internal": indices.flagged("in_arena", in_arena),
         "given_weights": where("has_weights", lambda context: WEIGHTS in context.outside),
         "bound": where("is_bound", lambda context: bool(context.zero_copy)),
         "bound_inputs": where("binds_input", lambda context: INPUT in context.zero_copy),
         "bound_outputs": where("binds_output", lambda context: OUTPUT in context.zero_copy),
     }
+
+
+def _is_of_run(option: str) -> bool:
+    return option.startswith(_RUN_ENTRIES)
+
+
+def _is_of_arena(option: str) -> bool:
+    return option.partition("=")[0] in _ARENA_KEYS
+
+
+def _statement(option: str) -> str:
+    """Return the statement that sets an option of a session as the adapter does."""
+    name, _, value = option.partition("=")
+    if "." in name:
+        return f"options.add_session_config_entry({json.dumps(name)}, {json.dumps(value)})"
+    if name in _ENUMERATIONS:
+        return f"options.{name} = ort.{_ENUMERATIONS[name]}.{value}"
+    if _SWITCH.fullmatch(name):
+        return f"options.{name} = {value.lower() in ('1', 'true')}"
+    if _NUMBER.fullmatch(name):
+        return f"options.{name} = {value}"
+    valid = [*_ENUMERATIONS, *_ARENA_KEYS, "session.NAME", "memory.NAME"]
+    raise NotSupported("unknown_option", runtime=_TITLE, option=option, valid=", ".join(valid))
+
+
+def _arena(plan: Plan) -> str:
+    """Return the keys of the process's arena as Python code; empty for the usual ones."""
+    chosen = set()
+    for index, context in enumerate(plan.contexts):
+        keys = tuple(filter(_is_of_arena, plan.options_of(index)))
+        if keys or context.internal is not None:
+            chosen.add(keys)
+    if len(chosen) > 1:
+        texts = [", ".join(keys) or "-" for keys in sorted(chosen)]
+        raise NotSupported("onnx_one_arena", given=texts[0], others=texts[1])
+    if not any(chosen):
+        return ""
+    settings = {}
+    if any(context.internal is not None for context in plan.contexts):
+        settings["arena_extend_strategy"] = "1"
+    for option in chosen.pop():
+        name, _, value = option.partition("=")
+        settings[name] = _STRATEGIES.get(value, value)
+    return ", ".join(f"{json.dumps(name)}: {value}" for name, value in settings.items())

@@ -28,7 +28,7 @@ from reusebench.snippets.base import (
     python_snippet,
     turns_of,
 )
-from reusebench.snippets.indices import Indices
+from reusebench.snippets.indices import Indices, Where
 
 __all__ = ["write"]
 
@@ -71,7 +71,11 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     where = conditions(plan, indices)
     groups = [context.internal for context in contexts]
     released = _released(plan)
-    options = [(*option.split("="), has_it) for option, has_it in options_of(plan, indices)]
+    hints: list[tuple[str, str, Where]] = []
+    options: list[tuple[str, str, Where]] = []
+    for option, has_it in options_of(plan, indices):
+        name, _, value = option.partition("=")
+        (hints if name == "PERFORMANCE_HINT" else options).append((name, value, has_it))
     return {
         **common_python_values(plan, indices, _TITLE, _WORDS, "internal tensors"),
         "files": files,
@@ -90,8 +94,8 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
         "grouped": where("takes_turns", lambda context: context.internal is not None),
         "bound_inputs": where("binds_input", lambda context: INPUT in context.zero_copy),
         "bound_outputs": where("binds_output", lambda context: OUTPUT in context.zero_copy),
+        "hints": hints,
         "options": options,
-        "has_hint": any(name == "PERFORMANCE_HINT" for name, _, _ in options),
     }
 
 

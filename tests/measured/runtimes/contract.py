@@ -129,6 +129,11 @@ def _address(view: memoryview) -> int:
     return int(np.frombuffer(view, np.uint8).ctypes.data)
 
 
+def _code_of_option(trial: Trial, option: str) -> str:
+    """Return the code of the refusal of an option."""
+    return _code_of_refusal(lambda: trial.load(Memory(options=(option,))))
+
+
 def _code_of_refusal(attempt: Callable[[], object]) -> str:
     """Return the code of a refusal, which must also have a text."""
     try:
@@ -397,12 +402,16 @@ def it_lacks_what_its_row_says(trial: Trial) -> None:
 
 
 def it_has_the_options_of_its_row_alone(trial: Trial) -> None:
-    """Contexts infer with each; an unknown option is refused by name."""
+    """Contexts infer with each; an unknown name, or value, is refused by name."""
     for option in trial.entry.options:
         context = trial.load(Memory(options=(option,)))
         assert len(_outputs(context)) == len(_outputs(trial.load())), option
-    code = _code_of_refusal(lambda: trial.load(Memory(options=("no_such=option",))))
-    assert code == "unknown_option"
+        name = option.partition("=")[0]
+        if "." not in name:  # entries of ONNX Runtime have any text for a value
+            code = _code_of_option(trial, f"{name}=unheard-of")
+            assert code in ("option_value", "option_refused"), option
+    for option in ("no_such=option", "no.such=option", "memory.no_such=option"):
+        assert _code_of_option(trial, option) == "unknown_option"
 
 
 def its_account_is_in_bytes(trial: Trial) -> None:

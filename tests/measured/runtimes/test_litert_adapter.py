@@ -348,6 +348,9 @@ def test_contexts_free_what_they_have(runtime: Runtime, prepared: str, memory: M
     ("option", "is_equal"),
     [
         ("xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER", True),
+        ("xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER|SLOW_CONSISTENT_ARITHMETIC", True),
+        ("xnnpack_flags=0x2b", True),
+        ("num_threads=2", True),
         ("xnnpack_flags=FORCE_FP16", False),
         ("kernel_mode=builtin", False),
         ("kernel_mode=reference", False),
@@ -375,7 +378,11 @@ def test_options(runtime: Runtime, model: str, expected: int, option: str, is_eq
         (Memory(device_io=True), "litert_cpu_only"),
         (Memory(zero_copy=("native_output",)), "no_native_output"),
         (Memory(zero_copy=("model",)), "no_model_in_place"),
-        (Memory(options=("num_threads=4",)), "unknown_option"),
+        (Memory(options=("threads=4",)), "unknown_option"),
+        (Memory(options=("num_threads=x",)), "option_value"),
+        (Memory(options=("xnnpack_flags=QS8|NONE",)), "option_value"),
+        (Memory(options=("kernel_mode=fast",)), "option_value"),
+        (Memory(options=("weight_cache_file_path=x",)), "option_writes"),
     ],
 )
 def test_refusals(runtime: Runtime, model: str, memory: Memory, code: str) -> None:

@@ -7,6 +7,7 @@ import json
 import math
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 
+from reusebench.measured.plan import Context
 from reusebench.measured.runtimes.arrays import as_buffer, filled
 from reusebench.measured.runtimes.base import (
     AdapterError,
@@ -475,3 +477,64 @@ def test_a_model_without_a_picture_is_refused(runtime: Runtime, tmp_path: Path) 
         NotSupported, match=r"no input of the model is a picture \(1x7, 1x5x8x8\); valid: 1x3xHxW"
     ):
         context.image_input()
+
+
+# Options
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (
+            "enable_mem_pattern=off",
+            "does not take enable_mem_pattern=off; valid: 0, 1, false, true",
+        ),
+        ("intra_op_num_threads=many", "valid: a whole number"),
+        ("graph_optimization_level=2", "valid: ORT_DISABLE_ALL, "),
+        (
+            "enable_memory_pattern=0",
+            "no option enable_memory_pattern=0; valid: .*enable_mem_pattern",
+        ),
+        ("arena_extend_strategy=2", "valid: kNextPowerOfTwo, kSameAsRequested"),
+        ("max_mem=1G", "does not take max_mem=1G; valid: a whole number"),
+        ("session.disable_prepack=1", "valid: .*session.disable_prepacking"),
+        ("memory.enable_arena_shrinkage=cpu:0", "valid: .*memory.enable_memory_arena_shrinkage"),
+        ("RunOptions.no_such=1", "has no option RunOptions.no_such=1"),
+        ("optimized_model_filepath=x", "would write a file"),
+        ("ep.context_enable=1", "would write a file"),
+    ],
+)
+def test_options_that_onnx_runtime_lacks(
+    runtime: Runtime, tiny_model: Path, option: str, words: str
+) -> None:
+    """Names and values are refused by name, with those that there are; entries too, which the
+    library takes without a word.
+    """
+    with pytest.raises(NotSupported, match=words):
+        runtime.load(str(tiny_model), None, Memory(options=(option,)))
+
+
+def test_an_entry_of_each_inference(runtime: Runtime, tiny_model: Path) -> None:
+    """It reaches ONNX Runtime whatever way tensors move, which tells what is wrong with it."""
+    name = "memory.enable_memory_arena_shrinkage"
+    expected = _outputs(runtime.load(str(tiny_model), None, Memory()))
+    for way in _WAYS:
+        good = Memory(zero_copy=way, options=(f"{name}=cpu:0",))
+        assert _outputs(runtime.load(str(tiny_model), None, good)) == expected
+        wrong = Memory(zero_copy=way, options=(f"{name}=gpu:7",))
+        context = runtime.load(str(tiny_model), None, wrong)
+        with pytest.raises(Exception, match="memory arena shrink list: gpu:7"):
+            context.infer()
+
+
+def test_a_process_has_one_arena(tiny_model: Path) -> None:
+    """Contexts with other settings of an arena are refused; equal ones allocate from it."""
+    plan = make_plan("no_reuse_one_model", tiny_model, runtime="onnxruntime")
+    strategy = ("arena_extend_strategy=kSameAsRequested",)
+    for other in (strategy, ("max_mem=1000000000",)):
+        contexts = tuple(Context(0, 0, options=options) for options in (strategy, other))
+        failure = walk(replace(plan, contexts=contexts), ONNX_FORKS).failure
+        if other == strategy:
+            assert failure is None
+        else:
+            assert "allocate from one arena of the process" in str(known(failure).message)

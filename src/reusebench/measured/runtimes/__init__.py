@@ -91,6 +91,11 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             "graph_optimization_level=ORT_ENABLE_BASIC",
             "session.disable_prepacking=1",
             "enable_cpu_mem_arena=0",
+            "arena_extend_strategy=kSameAsRequested",
+            "memory.enable_memory_arena_shrinkage=cpu:0",
+            "enable_mem_pattern=0",
+            "intra_op_num_threads=2",
+            "session.set_denormal_as_zero=1",
         ),
     ),
     RuntimeEntry(
@@ -114,6 +119,8 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             "use_sgemm_convolution=0",
             "use_bf16_storage=1",
             "lightmode=0",
+            "use_packing_layout=0",
+            "num_threads=2",
         ),
     ),
     RuntimeEntry(
@@ -133,7 +140,14 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "mnn_no_allocator"),
             ("device_io", "mnn_cpu_alone"),
         ),
-        options=("rearrange=False", "api=Interpreter", "WINOGRAD_MEMORY_LEVEL=0"),
+        options=(
+            "rearrange=False",
+            "api=Interpreter",
+            "WINOGRAD_MEMORY_LEVEL=0",
+            "memory=low",
+            "precision=low",
+            "numThread=2",
+        ),
     ),
     RuntimeEntry(
         "litert",
@@ -151,7 +165,11 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "litert_no_allocator"),
             ("device_io", "litert_cpu_only"),
         ),
-        options=("xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER", "kernel_mode=builtin"),
+        options=(
+            "xnnpack_flags=TRANSIENT_INDIRECTION_BUFFER",
+            "kernel_mode=builtin",
+            "num_threads=2",
+        ),
     ),
     RuntimeEntry(
         "openvino",
@@ -169,7 +187,13 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_memory", "openvino_no_allocator"),
             ("device_io", "openvino_cpu_device_io"),
         ),
-        options=("INFERENCE_PRECISION_HINT=bf16", "NUM_STREAMS=0", "PERFORMANCE_HINT=THROUGHPUT"),
+        options=(
+            "INFERENCE_PRECISION_HINT=bf16",
+            "NUM_STREAMS=0",
+            "PERFORMANCE_HINT=THROUGHPUT",
+            "INFERENCE_NUM_THREADS=2",
+            "CPU_DENORMALS_OPTIMIZATION=YES",
+        ),
     ),
     RuntimeEntry(
         "megengine_lite",

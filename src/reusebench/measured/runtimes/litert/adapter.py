@@ -34,7 +34,6 @@ from reusebench.measured.runtimes.base import (
     Runtime,
     RuntimeContext,
     check_host_memory,
-    check_options,
     data_for,
 )
 from reusebench.measured.runtimes.litert.binding import (
@@ -46,12 +45,7 @@ from reusebench.measured.runtimes.litert.binding import (
     version,
 )
 from reusebench.measured.runtimes.litert.delegates import SharedDelegates
-from reusebench.measured.runtimes.litert.options import (
-    INTERPRETER,
-    OPTIONS,
-    CpuOptions,
-    options_of,
-)
+from reusebench.measured.runtimes.litert.options import INTERPRETER, CpuOptions, options_of
 from reusebench.measured.runtimes.litert.prepared import (
     WeightCache,
     WeightMemory,
@@ -342,7 +336,6 @@ def _weights_of(compiled: _Compiled) -> WeightCache:
 def _check_memory(memory: Memory) -> None:
     """Raise NotSupported for requests that the runtime cannot serve; the schedule sees to cores."""
     check_host_memory(memory, _TITLE)
-    check_options(memory, _TITLE, list(OPTIONS))
     if "internal" in memory.outside:
         raise NotSupported("litert_no_allocator")
     if memory.allocator != "create_mem":

@@ -47,12 +47,15 @@ class _Tensor(NamedTuple):
 
 
 class InterpreterContext(RuntimeContext):
-    """An interpreter with one thread."""
+    """An interpreter."""
 
     def __init__(self, model: str, memory: Memory, inputs: Inputs) -> None:
         _check_memory(memory)
         options = options_of(memory.options, shares_internal=False)
-        self._interpreter: Any = _opened(model, _RESOLVERS[options.kernel_mode])
+        if (options.flags, options.others) != (CpuOptions().flags, CpuOptions().others):
+            raise NotSupported("litert_no_flags", options=", ".join(memory.options))
+        resolver = _RESOLVERS[options.kernel_mode]
+        self._interpreter: Any = _opened(model, resolver, options.threads)
         self._arrays: Dict[int, Any] = {}
         self._outputs: List[Any] = []
         for tensor in _tensors(self._interpreter, "input"):
@@ -99,10 +102,10 @@ def interface_of(model: str) -> Interface:
     return Interface(sides[0], sides[1], {})
 
 
-def _opened(model: str, resolver: Any) -> Any:
+def _opened(model: str, resolver: Any, threads: int = 1) -> Any:
     return _checked(
         model,
-        lambda: Interpreter(model, num_threads=1, experimental_op_resolver_type=resolver),
+        lambda: Interpreter(model, num_threads=threads, experimental_op_resolver_type=resolver),
     )
 
 

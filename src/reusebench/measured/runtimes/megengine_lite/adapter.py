@@ -41,7 +41,6 @@ from reusebench.measured.runtimes.base import (
     Runtime,
     RuntimeContext,
     check_host_memory,
-    check_options,
 )
 from reusebench.measured.runtimes.megengine_lite.tensors import (
     MegEngineInputTensors,
@@ -50,9 +49,18 @@ from reusebench.measured.runtimes.megengine_lite.tensors import (
     open_inputs,
     open_outputs,
 )
+from reusebench.measured.runtimes.option_words import (
+    attribute_names,
+    set_attribute,
+    split,
+    unknown,
+)
 
 __all__ = ["MegEngineContext", "MegEngineLite", "open_runtime"]
 
+_TITLE = "MegEngine Lite"
+#: Field of LiteOptions that follows from the plan.
+_OF_ZERO_COPY = "force_output_use_user_specified_memory"
 #: Phrases of the loader's errors for a file of another kind, and for one that is cut short.
 _NO_MODEL = ("invalid model format", "m_offset + size <= m_size")
 
@@ -231,6 +239,7 @@ class MegEngineLite(Runtime):
         """
         _check_memory(memory)
         options = LiteOptions()
+        _set_options(options, memory.options)
         options.force_output_use_user_specified_memory = _way("output", memory) == "share"
         network_io = None
         if on_device:
@@ -256,8 +265,7 @@ def open_runtime() -> Runtime:
 
 def _check_memory(memory: Memory) -> None:
     """Raise NotSupported for requests that the runtime cannot serve; the schedule sees to cores."""
-    check_host_memory(memory, "MegEngine Lite")
-    check_options(memory, "MegEngine Lite", ())
+    check_host_memory(memory, _TITLE)
     if "internal" in memory.outside:
         raise NotSupported("megengine_no_allocator")
     if "weights" in memory.outside:
@@ -266,6 +274,16 @@ def _check_memory(memory: Memory) -> None:
         raise NotSupported("megengine_any_array", allocator=memory.allocator)
     if memory.device is not None and not LiteGlobal.get_device_count(LiteDeviceType.LITE_CUDA):
         raise NotSupported("megengine_no_gpu")
+
+
+def _set_options(options: Any, chosen: Sequence[str]) -> None:
+    """Set fields of LiteOptions; raise NotSupported for one that it does not have."""
+    names = attribute_names(options)
+    names.remove(_OF_ZERO_COPY)
+    for option in chosen:
+        if split(option)[0] not in names:
+            raise unknown(_TITLE, option, names)
+        set_attribute(options, option, _TITLE)
 
 
 def _device(memory: Memory) -> LiteDeviceType:

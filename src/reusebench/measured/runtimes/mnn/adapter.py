@@ -30,9 +30,8 @@ from reusebench.measured.runtimes.base import (
     Runtime,
     RuntimeContext,
     check_host_memory,
-    check_options,
 )
-from reusebench.measured.runtimes.mnn.options import OPTIONS, MnnSettings, settings_of
+from reusebench.measured.runtimes.mnn.options import MnnSettings, settings_of
 from reusebench.measured.runtimes.mnn.sessions import SessionContext
 from reusebench.measured.runtimes.mnn.tensors import MnnTensors, Signature, fed_inputs, signature_of
 
@@ -210,7 +209,6 @@ def _check_memory(memory: Memory) -> None:
     if "model" in memory.zero_copy:
         raise NotSupported("mnn_no_external_path")
     check_host_memory(memory, _TITLE)
-    check_options(memory, _TITLE, list(OPTIONS))
     if "internal" in memory.outside:
         raise NotSupported("mnn_no_allocator")
     if "weights" in memory.outside:

@@ -1,22 +1,46 @@
 """Options of MNN that an application may set, in MNN's own words.
 
-They are of BackendConfig, HintMode (Interpreter.hpp) and Module::Config.
+They are of BackendConfig, HintMode (Interpreter.hpp) and Module::Config. MNN takes other names, and
+other values, without a word.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Mapping, NamedTuple, Sequence, Tuple
 
-__all__ = ["INTERPRETER", "OPTIONS", "MnnSettings", "settings_of"]
+from reusebench.measured.runtimes.option_words import split, unknown, wrong_value
 
+__all__ = ["HINTS", "INTERPRETER", "MnnSettings", "settings_of"]
+
+_TITLE = "MNN"
 #: The older API: a session of an interpreter, which releases Python's lock while it runs.
 INTERPRETER = "api=Interpreter"
 #: Numbers of Interpreter::HintMode, which MNN's Python has no names for.
-_MEM_ALLOCATOR_TYPE = 2
-_WINOGRAD_MEMORY_LEVEL = 3
-#: Lowest setting of BackendConfig; 0 is normal, which is fp32. Python's enumerations have no
-#: numbers.
-_LOW = 2
+HINTS = {
+    "MAX_TUNING_NUMBER": 0,
+    "STRICT_CHECK_MODEL": 1,
+    "MEM_ALLOCATOR_TYPE": 2,
+    "WINOGRAD_MEMORY_LEVEL": 3,
+    "GEOMETRY_COMPUTE_MASK": 4,
+    "DYNAMIC_QUANT_OPTIONS": 5,
+    "CPU_LITTLECORE_DECREASE_RATE": 6,
+    "INIT_THREAD_NUMBER": 13,
+}
+#: Hints of every context. Intermediate tensors: all modules of the process have one memory (1: each
+#: has its own). Winograd unit: the fastest (0: none, for the smallest weights).
+_USUAL_HINTS = {"MEM_ALLOCATOR_TYPE": 0, "WINOGRAD_MEMORY_LEVEL": 3}
+#: Settings of BackendConfig by name; Python's enumerations have no numbers.
+_LEVELS = {"normal": 0, "high": 1, "low": 2}
+_BACKEND: Dict[str, Dict[str, int]] = {
+    "precision": {**_LEVELS, "low_bf16": 3},
+    "memory": _LEVELS,
+    "power": _LEVELS,
+}
+_REARRANGE = "rearrange"
+_BOOLEANS = {"False": False, "True": True}
+_API = "api"
+_APIS = ("Interpreter", "Module")
+_THREADS = "numThread"
 
 
 class MnnSettings(NamedTuple):
@@ -27,51 +51,63 @@ class MnnSettings(NamedTuple):
     #: Whether weights are packed when the module is loaded, and the file's bytes are dropped.
     #: Otherwise both stay, and what a clone shares is packed in the first inference of its source.
     rearrange: bool = True
-    #: Precision of BackendConfig.
-    precision: int = 0
-    #: Memory of BackendConfig.
-    memory: int = 0
-    #: Allocator of intermediate tensors. 0: all modules of the process have one memory; 1: each has
-    #: its own.
-    allocator: int = 0
-    #: Winograd unit. 3: the fastest; 0: none, for the smallest weights.
-    winograd: int = 3
+    #: Settings of BackendConfig that are not normal.
+    backend: Tuple[Tuple[str, int], ...] = ()
+    #: One inference uses one core.
+    threads: int = 1
+    #: Numbers and values of HintModes: modules inherit those that an earlier one set.
+    hints: Tuple[Tuple[int, int], ...] = ()
+
+    @staticmethod
+    def usual_hints() -> Tuple[Tuple[int, int], ...]:
+        """Return the numbers and values of the hints of contexts without options."""
+        return tuple((HINTS[name], value) for name, value in _USUAL_HINTS.items())
 
     @property
     def schedule(self) -> Dict[str, Any]:
-        """MNN's ScheduleConfig: one inference uses one core."""
-        return {
-            "backend": "CPU",
-            "numThread": 1,
-            "precision": self.precision,
-            "memory": self.memory,
-            "power": 0,
-        }
-
-    @property
-    def hints(self) -> Tuple[Tuple[int, int], ...]:
-        """Numbers and values of all HintModes: modules inherit those that an earlier one set."""
-        return (
-            (_MEM_ALLOCATOR_TYPE, self.allocator),
-            (_WINOGRAD_MEMORY_LEVEL, self.winograd),
-        )
-
-
-#: Settings that each option changes.
-OPTIONS: Dict[str, Dict[str, Any]] = {
-    INTERPRETER: {"is_interpreter": True},
-    "rearrange=False": {"rearrange": False},
-    "MEM_ALLOCATOR_TYPE=1": {"allocator": 1},
-    "WINOGRAD_MEMORY_LEVEL=0": {"winograd": 0},
-    "WINOGRAD_MEMORY_LEVEL=1": {"winograd": 1},
-    "memory=low": {"memory": _LOW},
-    "precision=low": {"precision": _LOW},
-}
+        """MNN's ScheduleConfig."""
+        normal = dict.fromkeys(_BACKEND, 0)
+        return {"backend": "CPU", "numThread": self.threads, **normal, **dict(self.backend)}
 
 
 def settings_of(options: Sequence[str]) -> MnnSettings:
-    """Return the default settings with the changes of these options, which must be known."""
+    """Return the usual settings with the changes of these options.
+
+    Raises NotSupported for a name or a value that is not among those above.
+    """
     settings = MnnSettings()
+    hints = dict(_USUAL_HINTS)
+    backend: Dict[str, int] = {}
     for option in options:
-        settings = settings._replace(**OPTIONS[option])
-    return settings
+        name, _ = split(option)
+        if name in HINTS:
+            hints[name] = _number(option)
+        elif name in _BACKEND:
+            backend[name] = _one_of(option, _BACKEND[name])
+        elif name == _THREADS:
+            settings = settings._replace(threads=_number(option))
+        elif name == _REARRANGE:
+            settings = settings._replace(rearrange=bool(_one_of(option, _BOOLEANS)))
+        elif name == _API:
+            _one_of(option, dict.fromkeys(_APIS, 0))
+            settings = settings._replace(is_interpreter=option == INTERPRETER)
+        else:
+            raise unknown(_TITLE, option, [*_BACKEND, _THREADS, _REARRANGE, _API, *HINTS])
+    return settings._replace(
+        backend=tuple(backend.items()),
+        hints=tuple((HINTS[name], value) for name, value in hints.items()),
+    )
+
+
+def _number(option: str) -> int:
+    text = split(option)[1]
+    if not text.isdecimal():
+        raise wrong_value(_TITLE, option, ["a whole number"])
+    return int(text)
+
+
+def _one_of(option: str, values: Mapping[str, int]) -> int:
+    text = split(option)[1]
+    if text not in values:
+        raise wrong_value(_TITLE, option, values)
+    return values[text]

@@ -32,11 +32,10 @@ from reusebench.measured.runtimes.base import (
     Runtime,
     RuntimeContext,
     check_host_memory,
-    check_options,
 )
 from reusebench.measured.runtimes.ncnn.arena import Allocator, Arena
 from reusebench.measured.runtimes.ncnn.graph import Graph, read_graph, weights_of
-from reusebench.measured.runtimes.ncnn.options import OPTIONS, set_options
+from reusebench.measured.runtimes.ncnn.options import set_options
 from reusebench.measured.runtimes.ncnn.tensors import (
     ArrayOutputs,
     NcnnInputTensors,
@@ -283,7 +282,6 @@ def _check_memory(memory: Memory) -> None:
     if "model" in memory.zero_copy or "weights" in memory.outside:
         raise NotSupported("ncnn_lays_weights_out")
     check_host_memory(memory, "ncnn")
-    check_options(memory, "ncnn", OPTIONS)
     if memory.allocator != "create_mem":
         raise NotSupported("ncnn_any_memory", allocator=memory.allocator)
     if memory.device is not None or memory.device_io:

@@ -1,13 +1,22 @@
-"""Options of a net: those that all of ours have, and those that a user may set."""
+"""Options of a net: those of all nets, and those of a user in the words of ncnn.Option."""
 
 from __future__ import annotations
 
 from typing import Any, Sequence
 
-__all__ = ["OPTIONS", "set_options"]
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.measured.runtimes.option_words import (
+    attribute_names,
+    set_attribute,
+    split,
+    unknown,
+)
 
+__all__ = ["REDUCED", "set_options"]
+
+_TITLE = "ncnn"
 #: Options that let ncnn compute in fewer bits, on processors that can; all are switched off.
-_REDUCED = (
+REDUCED = (
     "use_fp16_packed",
     "use_fp16_storage",
     "use_fp16_arithmetic",
@@ -15,29 +24,21 @@ _REDUCED = (
     "use_bf16_storage",
 )
 
-#: Options that an application may set before a net is loaded, which differ from ours.
-OPTIONS = (
-    "use_winograd_convolution=0",
-    "use_winograd23_convolution=0",
-    "use_winograd43_convolution=0",
-    "use_winograd63_convolution=0",
-    "use_sgemm_convolution=0",
-    "use_packing_layout=0",
-    "lightmode=0",
-    *(f"{name}=1" for name in _REDUCED),
-)
-
 
 def set_options(net_options: Any, chosen: Sequence[str]) -> None:
-    """Set the options of a net (ncnn.Option), with the chosen ones of OPTIONS.
+    """Set the options of a net (ncnn.Option), with the chosen ones, NAME=VALUE each.
 
     One thread, as one context uses one NPU core; float32 alone, so that outputs compare with those
-    of other runtimes.
+    of other runtimes. Raises NotSupported for a name or a value that ncnn does not have.
     """
     net_options.num_threads = 1
     net_options.use_vulkan_compute = False
-    for name in _REDUCED:
+    for name in REDUCED:
         setattr(net_options, name, False)
+    names = attribute_names(net_options)
     for option in chosen:
-        name, _, value = option.partition("=")
-        setattr(net_options, name, value == "1")
+        if split(option)[0] not in names:
+            raise unknown(_TITLE, option, names)
+        set_attribute(net_options, option, _TITLE)
+    if net_options.use_vulkan_compute:
+        raise NotSupported("ncnn_cpu_only")

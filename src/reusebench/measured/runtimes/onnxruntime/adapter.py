@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import onnxruntime as ort
 from onnxruntime.capi.onnxruntime_pybind11_state import InvalidProtobuf
@@ -30,12 +30,12 @@ from reusebench.measured.runtimes.base import (
     Runtime,
     RuntimeContext,
     check_host_memory,
-    check_options,
 )
 from reusebench.measured.runtimes.onnxruntime.options import (
-    OPTIONS,
-    PREPARED_WITHOUT,
+    LEVEL,
+    OnnxOptions,
     as_prepared,
+    options_of,
     plain_options,
 )
 from reusebench.measured.runtimes.onnxruntime.prepared import GivenWeights, same_weights
@@ -48,10 +48,9 @@ from reusebench.measured.runtimes.onnxruntime.tensors import (
 
 __all__ = ["OnnxContext", "OnnxRuntime", "open_runtime"]
 
-#: Strategy by which the arena grows by the requested size, not to the next power of two
-#: (arena_extend_strategy of OrtArenaCfg).
-_SAME_AS_REQUESTED = 1
-_DEFAULT = -1
+#: Settings of the arena of contexts that share internal memory, unless their options say otherwise:
+#: it grows by the requested size, not to the next power of two.
+_ARENA = {"arena_extend_strategy": 1}
 #: ONNX Runtime's sentences about models that it cannot load, with the code of our sentence; the
 #: groups are its values.
 _REFUSALS = (
@@ -148,7 +147,8 @@ class OnnxRuntime(Runtime):
     version = ort.__version__
 
     def __init__(self) -> None:
-        self._has_shared_arena = False
+        #: Settings of the process's arena; None as long as there is none.
+        self._arena: Optional[Dict[str, int]] = None
         self._shared_arrays = SharedArrays()
 
     def prepare(
@@ -192,14 +192,16 @@ class OnnxRuntime(Runtime):
     ) -> OnnxContext:
         """Return a session of the model at full optimisation, or of the prepared model as it is."""
         _check_memory(memory)
-        options = self._options_of(memory)
+        chosen = options_of(memory.options)
+        options = self._session_options(chosen, memory)
         arrays = self._shared_arrays.of(memory.io)
         if prepared is None:
             session = _open_session(model, options, memory.device)
             return OnnxContext(session, model, memory, inputs, shared=False, arrays=arrays)
 
-        if PREPARED_WITHOUT in memory.options:
-            raise NotSupported("onnx_level_of_prepared", option=PREPARED_WITHOUT)
+        for option in chosen.attributes:
+            if option.startswith(f"{LEVEL}="):
+                raise NotSupported("onnx_level_of_prepared", option=option)
         as_prepared(options)
         weights = None
         if "weights" in memory.outside:
@@ -241,25 +243,31 @@ class OnnxRuntime(Runtime):
             arrays=arrays,
         )
 
-    def _options_of(self, memory: Memory) -> Any:
-        """Return the options of a session, which has the process's arena if it shares internal
-        memory.
+    def _session_options(self, chosen: OnnxOptions, memory: Memory) -> Any:
+        """Return the options of a session.
+
+        It has the process's arena if it shares internal memory, or has options of an arena.
         """
         options = plain_options()
-        for option in memory.options:
-            OPTIONS[option](options)
-        if memory.internal is None:
+        chosen.give_to(options)
+        if memory.internal is None and not chosen.arena:
             return options
-        if not self._has_shared_arena:
+        arena = dict(chosen.arena)
+        if memory.internal is not None:
+            arena = {**_ARENA, **arena}
+        if self._arena is None:
             cpu = ort.OrtMemoryInfo(
                 "Cpu",
                 ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR,
                 0,
                 ort.OrtMemType.DEFAULT,
             )
-            arena = ort.OrtArenaCfg(0, _SAME_AS_REQUESTED, _DEFAULT, _DEFAULT)
-            ort.create_and_register_allocator(cpu, arena)
-            self._has_shared_arena = True
+            ort.create_and_register_allocator(cpu, ort.OrtArenaCfg(arena))
+            self._arena = arena
+        elif arena != self._arena:
+            raise NotSupported(
+                "onnx_one_arena", given=_as_words(arena), others=_as_words(self._arena)
+            )
         options.add_session_config_entry("session.use_env_allocators", "1")
         return options
 
@@ -269,10 +277,14 @@ def open_runtime() -> Runtime:
     return OnnxRuntime()
 
 
+def _as_words(arena: Dict[str, int]) -> str:
+    """Return settings of an arena as options."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(arena.items())) or "-"
+
+
 def _check_memory(memory: Memory) -> None:
     """Raise NotSupported for requests that the runtime cannot serve; the schedule sees to cores."""
     check_host_memory(memory, "ONNX Runtime")
-    check_options(memory, "ONNX Runtime", list(OPTIONS))
     if "internal" in memory.outside:
         raise NotSupported("onnx_no_allocator")
     if memory.allocator != "create_mem":

@@ -1,29 +1,159 @@
-"""The options of sessions."""
+"""The options of sessions, in the words of ONNX Runtime.
+
+A name with a dot is an entry of SessionOptions, or of RunOptions if it begins with `memory.` or
+`RunOptions.`; a name without is an attribute of SessionOptions, otherwise a key of OrtArenaCfg.
+ONNX Runtime takes any entry without a word, so its library is searched for the name.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
+import functools
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 import onnxruntime as ort
+from onnxruntime.capi import onnxruntime_pybind11_state
 
-__all__ = ["OPTIONS", "PREPARED_WITHOUT", "as_prepared", "plain_options"]
+from reusebench.measured.runtimes.base import NotSupported
+from reusebench.measured.runtimes.option_words import (
+    attribute_names,
+    set_attribute,
+    split,
+    unknown,
+    wrong_value,
+)
 
+__all__ = ["LEVEL", "OnnxOptions", "as_prepared", "options_of", "plain_options"]
+
+_TITLE = "ONNX Runtime"
 #: Severity of errors (OrtLoggingLevel).
 _LOG_ERRORS_ONLY = 3
 
-#: Option that a prepared model cannot have: it was prepared at full optimisation.
-PREPARED_WITHOUT = "graph_optimization_level=ORT_ENABLE_BASIC"
-#: Options that an application may set, with the calls that set them: no layouts for the CPU's
-#: vectors, no weights packed once more, no arena, so that every tensor goes back to the heap.
-OPTIONS: Dict[str, Callable[[Any], object]] = {
-    PREPARED_WITHOUT: lambda options: setattr(
-        options, "graph_optimization_level", ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    ),
-    "session.disable_prepacking=1": lambda options: options.add_session_config_entry(
-        "session.disable_prepacking", "1"
-    ),
-    "enable_cpu_mem_arena=0": lambda options: setattr(options, "enable_cpu_mem_arena", False),
-}
+#: Attribute that a prepared model cannot have: it was prepared at full optimisation.
+LEVEL = "graph_optimization_level"
+#: Names by which ONNX Runtime writes a file.
+_WRITES = re.compile(
+    "optimized_model_filepath|enable_profiling|profile_file_prefix|ep[.]context|_to_file$|state_file$"
+)
+_RUN = "RunOptions."
+_RUN_ENTRIES = ("memory.", _RUN)
+#: Keys of OrtArenaCfg, which Python cannot list; it refuses others itself.
+_ARENA_KEYS = (
+    "arena_extend_strategy",
+    "initial_chunk_size_bytes",
+    "initial_growth_chunk_size_bytes",
+    "max_dead_bytes_per_chunk",
+    "max_mem",
+    "max_power_of_two_extend_bytes",
+)
+_STRATEGY = "arena_extend_strategy"
+#: Names of the strategies (ArenaExtendStrategy).
+_STRATEGIES = {"kNextPowerOfTwo": 0, "kSameAsRequested": 1}
+#: Names of entries, as C strings in ONNX Runtime's library.
+_ENTRY = re.compile(rb"\0((?:session|optimization|memory|mlas|ep)\.[\w.]+)(?=\0)")
+_PIECE_BYTES = 1 << 16
+#: Longer than any name of an entry.
+_MOST_NAME_BYTES = 200
+
+
+@dataclass
+class OnnxOptions:
+    """The options that a context has beside those of every session."""
+
+    #: Attributes of SessionOptions, NAME=VALUE each.
+    attributes: List[str] = field(default_factory=list)
+    #: Entries of SessionOptions.
+    entries: Dict[str, str] = field(default_factory=dict)
+    #: Entries of the RunOptions of each inference.
+    run_entries: Dict[str, str] = field(default_factory=dict)
+    #: Settings of an arena of the process; empty for one of the session.
+    arena: Dict[str, int] = field(default_factory=dict)
+
+    def give_to(self, options: Any) -> None:
+        """Set what concerns the session."""
+        for option in self.attributes:
+            set_attribute(options, option, _TITLE)
+        for name, value in self.entries.items():
+            options.add_session_config_entry(name, value)
+
+    def run_options(self) -> Any:
+        """Return the RunOptions of an inference; None for the default."""
+        if not self.run_entries:
+            return None
+        options = ort.RunOptions()
+        for name, value in self.run_entries.items():
+            options.add_run_config_entry(name, value)
+        return options
+
+
+@functools.lru_cache(maxsize=None)  # noqa: UP033  functools.cache needs Python 3.9
+def options_of(words: Tuple[str, ...]) -> OnnxOptions:
+    """Return the options of a context; raise NotSupported for one that ONNX Runtime lacks."""
+    options = OnnxOptions()
+    attributes = attribute_names(ort.SessionOptions()) if words else []
+    for word in words:
+        name, value = split(word)
+        if _WRITES.search(name):
+            raise NotSupported("option_writes", runtime=_TITLE, option=word)
+        if name in attributes:
+            options.attributes.append(word)
+        elif name.startswith(_RUN_ENTRIES):
+            entry = name[len(_RUN) :] if name.startswith(_RUN) else name
+            _check_entry(word, entry)
+            options.run_entries[entry] = value
+        elif "." in name:
+            _check_entry(word, name)
+            options.entries[name] = value
+        else:
+            options.arena[name] = _arena_value(word, attributes)
+    return options
+
+
+def _arena_value(option: str, attributes: Sequence[str]) -> int:
+    """Return the value of a key of OrtArenaCfg, which refuses keys that it does not have."""
+    name, text = split(option)
+    if name == _STRATEGY:
+        text = str(_STRATEGIES.get(text, text))
+    value: Optional[int] = None
+    with suppress(ValueError):
+        value = int(text)
+    try:
+        ort.OrtArenaCfg({name: value or 0})
+    except RuntimeError:
+        plain = [attribute for attribute in attributes if not _WRITES.search(attribute)]
+        names = [*plain, *_ARENA_KEYS, "session.NAME", "memory.NAME", f"{_RUN}NAME"]
+        raise unknown(_TITLE, option, names) from None
+    if value is None or (name == _STRATEGY and value not in _STRATEGIES.values()):
+        raise wrong_value(_TITLE, option, _STRATEGIES if name == _STRATEGY else ["a whole number"])
+    return value
+
+
+def _check_entry(option: str, name: str) -> None:
+    """Raise NotSupported if ONNX Runtime's library does not have the name of an entry."""
+    text = b"\0" + name.encode() + b"\0"
+    if any(text in piece for piece in _pieces_of_library()):
+        return
+    names: Set[str] = set()
+    for piece in _pieces_of_library():
+        names.update(match.decode() for match in _ENTRY.findall(piece))
+    raise unknown(_TITLE, option, sorted(names))
+
+
+def _pieces_of_library() -> Iterator[bytes]:
+    """Yield pieces of ONNX Runtime's library that overlap by the length of any name.
+
+    A mapping would add pages of the library to the process.
+    """
+    piece = b""
+    with open(onnxruntime_pybind11_state.__file__, "rb") as library:
+        while True:
+            read = library.read(_PIECE_BYTES)
+            if not read:
+                return
+            piece = piece[-_MOST_NAME_BYTES:] + read
+            yield piece
 
 
 def plain_options() -> Any:

@@ -24,6 +24,7 @@ from reusebench.measured.runtimes.base import (
     NotSupported,
     data_for,
 )
+from reusebench.measured.runtimes.onnxruntime.options import options_of
 
 __all__ = ["OnnxTensors", "declared", "is_fed", "open_tensors"]
 
@@ -54,6 +55,8 @@ class OnnxTensors(ABC):
 
     def __init__(self, session: Any, inputs: Inputs, arrays: Arrays) -> None:
         self.session = session
+        #: RunOptions of each inference; None for the default.
+        self.run_options: Any = None
         #: Inputs as arrays of the application, by name.
         self._inputs: Dict[str, Any] = {}
         #: Inputs as a session takes them, by name.
@@ -105,10 +108,10 @@ class FedTensors(OnnxTensors):
     def run(self) -> None:
         """Run the session on the arrays."""
         if not self._has_bfloat16:
-            self._outputs = self.session.run(None, self._fed)
+            self._outputs = self.session.run(None, self._fed, self.run_options)
             return
         values = {name: _as_value(value) for name, value in self._fed.items()}
-        returned = self.session.run_with_ort_values(None, values)
+        returned = self.session.run_with_ort_values(None, values, self.run_options)
         self._outputs = [_array_of(value) for value in returned]
 
     def copies(self) -> Copies:
@@ -158,12 +161,12 @@ class BoundTensors(OnnxTensors):
         if not self._input_stays:
             self._bind_inputs_for_one_run()
         if outputs_are_bound:
-            self.session.run_with_iobinding(self._binding)
+            self.session.run_with_iobinding(self._binding, self.run_options)
             return
 
         for tensor in self._declared_outputs:
             self._binding.bind_output(tensor.name, "cpu")
-        self.session.run_with_iobinding(self._binding)
+        self.session.run_with_iobinding(self._binding, self.run_options)
         self._outputs = [_array_of(value) for value in self._binding.get_outputs()]
         if self._output_stays:
             for tensor, array in zip(self._declared_outputs, self._outputs):
@@ -237,7 +240,7 @@ class DeviceTensors(OnnxTensors):
 
     def run(self) -> None:
         """Run, and wait until the device is done."""
-        self.session.run_with_iobinding(self._binding)
+        self.session.run_with_iobinding(self._binding, self.run_options)
         self._binding.synchronize_outputs()
 
     def image_input(self) -> ImageInput:
@@ -259,13 +262,17 @@ def open_tensors(session: Any, memory: Memory, inputs: Inputs, arrays: Arrays) -
 
     `arrays` may come from other contexts, and gets what is missing.
     """
+    tensors: OnnxTensors
     if memory.device_io:
         if memory.device is None:
             raise NotSupported("onnx_cpu_device_io")
-        return DeviceTensors(session, inputs, arrays, memory.device)
-    if memory.zero_copy:
-        return BoundTensors(session, inputs, arrays, memory.zero_copy)
-    return FedTensors(session, inputs, arrays, device=memory.device is not None)
+        tensors = DeviceTensors(session, inputs, arrays, memory.device)
+    elif memory.zero_copy:
+        tensors = BoundTensors(session, inputs, arrays, memory.zero_copy)
+    else:
+        tensors = FedTensors(session, inputs, arrays, device=memory.device is not None)
+    tensors.run_options = options_of(memory.options).run_options()
+    return tensors
 
 
 def is_fed(tensor: DeclaredTensor) -> bool:

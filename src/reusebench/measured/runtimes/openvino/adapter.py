@@ -29,10 +29,8 @@ from reusebench.measured.runtimes.base import (
     Preparation,
     Runtime,
     RuntimeContext,
-    check_options,
 )
 from reusebench.measured.runtimes.openvino.model import (
-    OPTIONS,
     OpenVinoModel,
     WeightsMemory,
     read_model,
@@ -314,7 +312,6 @@ def _unmap_large_blocks() -> None:
 
 def _check_memory(memory: Memory) -> None:
     """Raise NotSupported for requests that the runtime cannot serve; the schedule sees to cores."""
-    check_options(memory, _TITLE, list(OPTIONS))
     if "native_output" in memory.zero_copy:
         raise NotSupported("no_native_output", runtime=_TITLE)
     if "internal" in memory.outside:

@@ -12,9 +12,9 @@ import openvino as ov
 
 from reusebench.measured.runtimes.base import AdapterError, InputData, NotSupported
 from reusebench.measured.runtimes.openvino.tensors import OpenVinoTensors
+from reusebench.measured.runtimes.option_words import refused, split, unknown
 
 __all__ = [
-    "OPTIONS",
     "OpenVinoModel",
     "WeightsMemory",
     "read_model",
@@ -29,17 +29,15 @@ _THREADS = "INFERENCE_NUM_THREADS"
 #: float16. No pinned threads, because compiled models know nothing of each other and would pin
 #: theirs to the same core.
 _PROPERTIES: Dict[str, Any] = {"INFERENCE_PRECISION_HINT": "f32", "ENABLE_CPU_PINNING": False}
-#: Options that an application may set, and the properties that they change; with None OpenVINO
-#: chooses.
-OPTIONS: Dict[str, Dict[str, Any]] = {
-    "INFERENCE_PRECISION_HINT=bf16": {"INFERENCE_PRECISION_HINT": "bf16"},
-    "NUM_STREAMS=0": {_STREAMS: 0},
-    "PERFORMANCE_HINT=THROUGHPUT": {
-        "PERFORMANCE_HINT": "THROUGHPUT",
-        _STREAMS: None,
-        _THREADS: None,
-    },
-}
+#: Properties that OpenVINO chooses by itself if the user gives a hint.
+_HINT = "PERFORMANCE_HINT"
+_HINTED = (_STREAMS, _THREADS)
+#: Properties by which OpenVINO writes files.
+_WRITES = ("CACHE_DIR",)
+_TITLE = "OpenVINO"
+#: OpenVINO's sentences about properties.
+_NO_PROPERTY = re.compile(r"Unsupported property (?P<name>\S+) by")
+_NO_VALUE = re.compile("(?:Wrong value|Could not|Invalid|Incorrect).*")
 #: OpenVINO's sentences about models that it cannot read, with the code of our sentence; the groups
 #: are its values.
 _REFUSALS = (
@@ -173,15 +171,40 @@ class OpenVinoModel:
         try:
             self._compiled = self._core.compile_model(model, "CPU", self._properties())
         except RuntimeError as error:
-            raise _refusal(error, self.path) from None
+            raise self._option_refusal(error) or _refusal(error, self.path) from None
         for user in self._users:
             user.open(self._compiled)
 
     def _properties(self) -> Dict[str, Any]:
-        properties = {**_PROPERTIES, _STREAMS: self._streams, _THREADS: self._streams}
+        """Return our properties with the user's, which OpenVINO reads from their words."""
+        chosen = dict(split(option) for option in self._options)
         for option in self._options:
-            properties.update(OPTIONS[option])
-        return {name: value for name, value in properties.items() if value is not None}
+            if split(option)[0] in _WRITES:
+                raise NotSupported("option_writes", runtime=_TITLE, option=option)
+        properties = {**_PROPERTIES, _STREAMS: self._streams, _THREADS: self._streams}
+        if _HINT in chosen:
+            for name in _HINTED:
+                del properties[name]
+        return {**properties, **chosen}
+
+    def _option_refusal(self, error: RuntimeError) -> Optional[NotSupported]:
+        """Return the error for the option that OpenVINO's sentence names; None if it names none."""
+        text = str(error)
+        for option in self._options:
+            name, value = split(option)
+            missing = _NO_PROPERTY.search(text)
+            if missing and missing["name"] == name:
+                return unknown(_TITLE, option, self._writable())
+            words = _NO_VALUE.search(text)
+            # Some sentences have the first word of the value alone.
+            if words and (name in text or value.partition(" ")[0] in words[0]):
+                return refused(_TITLE, option, words[0])
+        return None
+
+    def _writable(self) -> List[str]:
+        """Return the names of the properties that an application may set."""
+        supported = self._core.get_property("CPU", "SUPPORTED_PROPERTIES")
+        return sorted(str(name) for name, access in supported.items() if "W" in str(access))
 
 
 def read_model(core: Any, path: str, weights: Optional[WeightsMemory] = None) -> Any:
