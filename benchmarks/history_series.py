@@ -263,6 +263,14 @@ def _far(draw: random.Random) -> float:
     return draw.choice((-1, 1)) * math.exp(draw.uniform(math.log(6), math.log(60)))
 
 
+def _lasting(draw: random.Random, days: Sequence[float]) -> list[float]:
+    """Return noise of one deviation that keeps 0.6 of that of the run before."""
+    values = [draw.gauss(0, 1)]
+    while len(values) < len(days):
+        values.append(0.6 * values[-1] + 0.8 * draw.gauss(0, 1))
+    return values
+
+
 def _sum_of(*shapes: Shape) -> Shape:
     def added(draw: random.Random, days: Sequence[float]) -> list[float]:
         return [sum(parts) for parts in zip(*(shape(draw, days) for shape in shapes))]
@@ -308,6 +316,7 @@ FAMILIES: Mapping[str, Family] = {
     "noise": Family(_nothing),
     "heavy-tailed noise": Family(_nothing, noise=_student),
     "two-valued noise": Family(_nothing, noise=_two_valued),
+    "lasting noise": Family(_lasting, noise=lambda _: 0.0),
     "noise in pages": Family(_nothing, page=16 * _PAGE),
     "drift": Family(_drift),
     "season": Family(_season),

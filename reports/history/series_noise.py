@@ -32,6 +32,12 @@ _LARGE_DIFFERENCES = 3
 _ROUNDING = 1e-9
 
 
+#: Share of the last run that independent runs hardly keep, times the root of their number.
+_SHARE_BY_CHANCE = 2
+#: Highest share that is taken for noise.
+_MOST_SHARE = 0.8
+
+
 @dataclass(frozen=True)
 class Fitted:
     """What is known of a series when something was fitted to it."""
@@ -86,11 +92,27 @@ def _deviation_left(fitted: Fitted) -> float:
     residuals = trimmed_deviation(fitted.residuals)
     factors = len(fitted.steps) + 1 + fitted.trend_count
     residuals *= math.sqrt(count / max(1, count - factors))
+    residuals *= _memory_factor(fitted.residuals[fitted.is_inlier])
     # Neighbours of one level, without outliers.
     is_pair = fitted.is_inlier[1:] & fitted.is_inlier[:-1]
     is_pair[[step - 1 for step in fitted.steps]] = False
     differences = trimmed_deviation(np.diff(fitted.steady)[is_pair]) / math.sqrt(2)
     return max(residuals, differences)
+
+
+def _memory_factor(residuals: np.ndarray) -> float:
+    """Return by how much noise that keeps a share of the last run widens the error of a mean.
+
+    A share that independent runs have by chance is none.
+    """
+    squares = float((residuals**2).sum())
+    if not squares:
+        return 1.0
+    share = float((residuals[1:] * residuals[:-1]).sum()) / squares
+    if share <= _SHARE_BY_CHANCE / math.sqrt(len(residuals)):
+        return 1.0
+    share = min(share, _MOST_SHARE)
+    return math.sqrt((1 + share) / (1 - share))
 
 
 def trimmed_deviation(distances: np.ndarray) -> float:
