@@ -11,7 +11,15 @@ from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout,
 from reusebench.fit.process_costs import ProcessCosts
 from reusebench.fit.study import Study
 from reusebench.measured.messages import Message
-from reusebench.measured.plan import DUP, LOAD, SHARED_CONTEXT, SHARED_WEIGHT_MEMORY, Plan
+from reusebench.measured.plan import (
+    DUP,
+    INPUT,
+    LOAD,
+    OUTPUT,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    Plan,
+)
 from reusebench.storage.result import Result
 from reusebench.targets.outcome import Failure
 from tests.fit.made_up import demand_of
@@ -94,7 +102,46 @@ def test_a_mechanism_that_the_runtime_lacks_is_in_no_form(tmp_path: Path) -> Non
     kept = list(costs.forms(0))
     assert kept[0] == NO_REUSE
     assert SHARED_WEIGHT_MEMORY not in {form.mechanism for form in kept}
-    assert len(plans) <= 20
+    assert len(plans) <= 24
+
+
+def test_the_output_alone_may_be_in_place(tmp_path: Path) -> None:
+    """Each tensor in place is measured by itself, with the memory of cores shared and without."""
+    plans: list[Plan] = []
+    _calibrated(tmp_path, demand_of((6,), cores=2, binds=False), plans.append)
+    measured = set()
+    for plan in plans:
+        last = plan.contexts[-1]
+        measured.add((last.mechanism, last.internal is not None, last.zero_copy))
+    for tensors in ((INPUT,), (OUTPUT,), (INPUT, OUTPUT)):
+        assert (SHARED_CONTEXT, False, tensors) in measured
+        assert (DUP, False, tensors) in measured
+        assert (DUP, True, tensors) in measured
+
+
+def test_a_recommended_number_in_between_is_measured(tmp_path: Path) -> None:
+    """Only what was measured is recommended; a number between others has a wider ±."""
+    demand = demand_of((6,), cores=2, binds=False)
+    study = Study(demand)
+    costs = ProcessCosts(study)
+    while missing := costs.missing():
+        study.add([_result(tmp_path, study.plan(layout)) for layout in missing], tmp_path)
+    layout = _of_one(NO_REUSE, 3, demand.cores)
+    (unproven,) = costs.unproven(layout)
+    before = costs.predict(layout).over_baseline.spread
+    study.add([_result(tmp_path, study.plan(unproven))], tmp_path)
+    assert costs.unproven(layout) == []
+    after = costs.predict(layout).over_baseline.spread
+    assert before is not None
+    assert after is not None
+    assert after < before
+
+
+def test_no_more_contexts_are_measured_than_asked_for(tmp_path: Path) -> None:
+    """Two contexts on two cores: what more would take decides nothing."""
+    plans: list[Plan] = []
+    _calibrated(tmp_path, demand_of((2,), cores=2, binds=False), plans.append)
+    assert max(len(plan.contexts) for plan in plans) == 2
 
 
 def test_what_models_have_in_common_counts_once(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Form, Layout, spread
 from reusebench.fit.prediction import Prediction, frames_per_s
 from reusebench.fit.study import WEIGHTS, Study
+from reusebench.fit.uncertainty import HEAP_BYTES, off_the_line, plus_minus_of_process
 from reusebench.measured.plan import INPUT, OUTPUT, SHARED_CONTEXT
 from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import Result
@@ -23,6 +24,8 @@ __all__ = ["ProcessCosts"]
 _KEPT = 2
 
 _PLAIN_FORMS = [Form(mechanism) for mechanism in WEIGHTS]
+#: Sets of tensors in place. One memory for each core is never larger than one for each context.
+_TENSORS = ((INPUT,), (OUTPUT,), (INPUT, OUTPUT))
 
 #: The start of sums; it has a spread, since a sum with a figure without one would have none.
 _NONE = Figure(0.0, 0.0)
@@ -39,7 +42,8 @@ class ProcessCosts:
         self._models = range(len(study.demand.models))
         #: Numbers of contexts to measure, besides the largest one: unused memory of a heap grows
         #: unevenly, and contexts beyond the cores cost frames.
-        self._counts = sorted({1, self._cores, 2 * self._cores})
+        most = max(self._cores, *study.demand.most)
+        self._counts = sorted({1, self._cores, min(2 * self._cores, most)})
 
     def missing(self) -> list[Layout]:
         """Return the layouts to measure next before anything can be predicted; none in the end."""
@@ -49,9 +53,16 @@ class ProcessCosts:
                 return layouts
         return []
 
-    def unproven(self, layout: Layout) -> list[Layout]:  # noqa: ARG002
-        """Return nothing: every form is measured as a whole."""
-        return []
+    def unproven(self, layout: Layout) -> list[Layout]:
+        """Return the layout, if its number of contexts lies between those that were measured.
+
+        Several models together are predicted: their common part was measured.
+        """
+        if len(layout.groups) > 1:
+            return []
+        (group,) = layout.groups
+        alone = self._alone(group.model, group.form, group.count)
+        return [] if self._study.result(alone) else [alone]
 
     def forms(self, model: int) -> Iterator[Form]:
         """Yield the forms that were measured at every number of contexts."""
@@ -64,8 +75,9 @@ class ProcessCosts:
     def predict(self, layout: Layout) -> Prediction:
         """Return the prediction of a layout, all of whose models have one form."""
         first = layout.groups[0]
-        baseline = Figure.of(self._at(first.model, first.form, 1).memory.baseline_memory_bytes)
-        assert baseline is not None
+        measured = _baseline(self._at(first.model, first.form, 1))
+        values = self._values(_baseline)
+        baseline = Figure(measured.median, plus_minus_of_process(values, (), len(measured.values)))
         return Prediction(
             npu=None,
             npu_peak_bytes=None,
@@ -89,7 +101,8 @@ class ProcessCosts:
             plain += [self._alone(model, form, self._counts[-1]) for form in _PLAIN_FORMS]
         yield plain
 
-        # The best way is combined with other reuse.
+        # The best way is combined with each other reuse: what one of them saves may be lost with
+        # another, since all contexts share a heap.
         combined = []
         for model in self._models:
             forms = self._combined_forms(model)
@@ -115,16 +128,21 @@ class ProcessCosts:
 
     def _combined_forms(self, model: int) -> list[Form]:
         """Return the best mechanism with other reuse, and the shared context with its tensors."""
-        tensors = (INPUT, OUTPUT)
         plain = self._possible(model, _PLAIN_FORMS)
+        bases = []
         loaded = [form for form in plain if form.mechanism != SHARED_CONTEXT]
-        combined = []
         if loaded:
             best = min(loaded, key=lambda form: self._size(model, form))
-            combined.append(replace(best, shares_internal=True))
-            combined.append(replace(best, shares_internal=True, zero_copy=tensors, shares_io=True))
+            bases += [best, replace(best, shares_internal=True)]
         if Form(SHARED_CONTEXT) in plain:
-            combined.append(Form(SHARED_CONTEXT, zero_copy=tensors, shares_io=True))
+            bases.append(Form(SHARED_CONTEXT))
+
+        combined = []
+        for base in bases:
+            if base not in plain:
+                combined.append(base)
+            for tensors in _TENSORS:
+                combined.append(replace(base, zero_copy=tensors, shares_io=True))
         return combined
 
     def _kept(self, model: int) -> list[Form]:
@@ -163,10 +181,40 @@ class ProcessCosts:
     def _total(self, layout: Layout, figure: _Metric) -> Figure:
         total = _NONE
         for group in layout.groups:
-            total += self._between(group.model, group.form, group.count, figure)
+            total += self._size_at(group.model, group.form, group.count, figure)
         if len(layout.groups) > 1:
             total += self._common(layout, figure)
         return total
+
+    def _size_at(self, model: int, form: Form, count: int, figure: _Metric) -> Figure:
+        """Return the memory at `count` contexts, with the ± of one more process."""
+        sizes: dict[int, float] = {}
+        own: list[tuple[float, ...]] = []
+        counts = self._counts_of(model, form)
+        for known in counts:
+            measured = figure(self._at(model, form, known))
+            sizes[known] = measured.median
+            own.append(measured.values)
+        median = sizes.get(count)
+        if median is None:
+            median = self._between(model, form, count, figure).median
+        repeats = min(map(len, own))
+        plus_minus = plus_minus_of_process(self._values(figure), own, repeats)
+        if plus_minus is None:
+            return Figure(median)
+        # Fewer contexts than cores were measured on as many cores as contexts, not on all.
+        if count not in sizes or count < self._cores:
+            heaps_bytes = HEAP_BYTES * min(count, self._cores)
+            plus_minus += off_the_line(sizes, count) + heaps_bytes
+        return Figure(median, plus_minus)
+
+    def _values(self, figure: _Metric) -> list[tuple[float, ...]]:
+        """Return the values of the repeats of every plan that ran."""
+        values = []
+        for result in self._study.results.values():
+            if result.outcome == "ok":
+                values.append(figure(result).values)
+        return values
 
     def _between(self, model: int, form: Form, count: int, figure: _Metric) -> Figure:
         """Return the figure at `count` contexts, on the line of the two nearest measurements."""
@@ -180,18 +228,28 @@ class ProcessCosts:
         return lower.scaled(1 - share) + upper.scaled(share)
 
     def _counts_of(self, model: int, form: Form) -> list[int]:
-        """Return the measured numbers of contexts, without the largest one if it failed."""
-        most = self._demand.most[model]
-        result = self._study.result(self._alone(model, form, most))
-        if result and result.outcome == "ok":
-            return sorted({*self._counts, most})
-        return self._counts
+        """Return the measured numbers of contexts, without those that failed."""
+        counts = set(self._counts)
+        for count in range(1, self._demand.most[model] + 1):
+            result = self._study.result(self._alone(model, form, count))
+            if result and result.outcome == "ok":
+                counts.add(count)
+        return sorted(counts)
 
     def _common(self, layout: Layout, figure: _Metric) -> Figure:
         """Return the difference of the models in one process to the sum of each alone."""
-        form = layout.groups[0].form
         has_few = all(group.count < self._cores for group in layout.groups)
-        count = 1 if has_few else self._cores
+        few = self._common_at(layout, 1, figure)
+        many = self._common_at(layout, self._cores, figure)
+        common = few if has_few else many
+        if all(group.count in (1, self._cores) for group in layout.groups):
+            return common
+        # Between and beyond these numbers the common part is as uncertain as it changes.
+        return common + Figure(0.0, abs(many.median - few.median))
+
+    def _common_at(self, layout: Layout, count: int, figure: _Metric) -> Figure:
+        """Return the common part of `count` contexts of each model, which was measured."""
+        form = layout.groups[0].form
         together = self._study.result(self._together(form, count))
         assert together is not None
         common = figure(together)
@@ -212,6 +270,10 @@ class ProcessCosts:
             rates[group.model] = rate.scaled(1 / lanes)
         shares = dict(enumerate(map(float, self._demand.streams)))
         return frames_per_s(layout, shares, rates, self._cores)
+
+
+def _baseline(result: Result) -> Figure:
+    return Figure.of(result.memory.baseline_memory_bytes) or _NONE
 
 
 def _over_baseline(result: Result) -> Figure:
