@@ -171,7 +171,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "fit has measured all layouts of these contexts: there is nothing to predict. Give"
             " more --contexts"
         )
-    results = measured_layouts(study, layouts, options.runtime, options.repeats, options.storage)
+    plans = [study.plan(layout, f"layout-{number}") for number, layout in enumerate(layouts)]
+    folder = options.storage / "accuracy"
+    results = measured_plans(plans, options.runtime, options.repeats, folder)
     rows = [Row(layout, costs.predict(layout), result) for layout, result in zip(layouts, results)]
     return _report(rows, options.quick)
 
@@ -217,22 +219,13 @@ def _layouts(demand: Demand, costs: ProcessCosts) -> Iterator[Layout]:
                 yield Layout(tuple(groups))
 
 
-def measured_layouts(
-    study: Study, layouts: Sequence[Layout], runtime: str, repeats: int, folder: Path
-) -> list[Result]:
-    """Return the result of each layout."""
-    plans = [study.plan(layout, f"layout-{number}") for number, layout in enumerate(layouts)]
-    return measured_plans(plans, runtime, repeats, folder)
-
-
 def measured_plans(
-    plans: Sequence[Plan], runtime: str, repeats: int, folder: Path, may_fail: bool = False
+    plans: Sequence[Plan], runtime: str, repeats: int, storage: Path, may_fail: bool = False
 ) -> list[Result]:
     """Return the result of each plan, measured by `pytest bench/` in fresh processes.
 
     The script ends if a plan was not measured, or has failed unless it `may_fail`.
     """
-    storage = folder / "accuracy"
     storage.mkdir(parents=True, exist_ok=True)
     words = [
         "--runtime",

@@ -1,36 +1,44 @@
 """Whether `reusebench fit` keeps its ± on a CPU: generated networks, for docs/fit.md.
 
-    python -m benchmarks.fit_graphs --runtime onnxruntime --storage DIR --seeds 1-30
+    python -m benchmarks.fit_graphs --storage DIR --seeds 1-30 [--runtime NAME] [--beside]
 
-For each seed a random network is written and `fit` calibrates for its contexts. Then layouts that
-fit has not measured run in fresh processes: every form that fit keeps, with numbers of contexts in
-between. Each process is compared with the prediction and its ±. The last lines count the processes
-within, by figure. The exit code is 1 if fewer than 95 % of all are within.
+For each seed a random network is written, and what fit measures for its contexts is measured. Then
+each form that fit keeps runs in fresh processes, with the numbers of contexts that fit predicts and
+with all contexts. Each process is compared with the prediction and its ±. The last lines count the
+processes within, by figure, with Wilson's 95 % interval. The exit code is 1 if fewer than 95 % of
+all are within.
 
-With --optimum layouts of two contexts are enumerated without fit's search, and the least of them is
-compared with what fit recommends for two.
+Contexts infer six times, the least that fit takes: only memory is judged. With --beside fit's plans
+run beside a process of the same runtime that comes and goes, and the others without it. A second
+call with the same folder takes what the first has measured.
+
+With --optimum all layouts of two contexts that may infer at once are enumerated without fit's
+search, and the least of them is compared with the least that fit predicts.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
+import math
 import random
 import statistics
-import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
 
-from benchmarks.fit_accuracy import calibrated_study, measured_layouts, measured_plans
-from benchmarks.quick import own_folder, parse
-from reusebench.fit.layouts import ContextGroup, Layout, spread
+from benchmarks.fit_accuracy import measured_plans
+from benchmarks.neighbours import neighbour
+from benchmarks.quick import own_folder, parse, tiny_model
+from reusebench.fit.layouts import ContextGroup, Demand, Layout, spread
 from reusebench.fit.process_costs import ProcessCosts
-from reusebench.fit.study import WEIGHTS
+from reusebench.fit.search import Wish, search
+from reusebench.fit.study import WEIGHTS, Study
+from reusebench.harness.measuring.models.model_files import ModelFile
+from reusebench.harness.model_request import ModelRequest, resolve_model_sets
+from reusebench.harness.selection import resolve_targets
 from reusebench.measured.plan import INPUT, LOAD, OUTPUT, SHARED_CONTEXT, Context, Plan
 from reusebench.models.errors import ModelError
 from reusebench.models.networks.layers import (
@@ -44,25 +52,46 @@ from reusebench.models.networks.layers import (
 )
 from reusebench.models.networks.network import INPUT_NAME, Network, NetworkBuilder
 from reusebench.models.onnx.emitter import emit
+from reusebench.scenarios.catalogue import STREAMS
 from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import Result
+from reusebench.storage.run_file import StoredRun, read_storage
+from reusebench.targets.resolve import Selection
 
-_CHECKOUT = Path(__file__).resolve().parent.parent
 _MIB = 2**20
 _WITHIN = 0.95
+#: Quantile of the normal distribution for an interval of 95 %.
+_QUANTILE = 1.96
+#: Inferences of each context.
+_ROUNDS = 6
+#: A network that takes more of them is drawn again, so that a process takes a second or two.
+_MOST_MULTIPLICATIONS = 300e6
 _TENSORS: tuple[tuple[str, ...], ...] = ((), (INPUT,), (OUTPUT,), (INPUT, OUTPUT))
 #: Layouts of the enumeration that are measured again in more processes.
 _BEST = 6
-_FIGURES = ("application memory", "over the import", "trimmed")
+_FIGURES = ("application memory", "above the import", "trimmed")
 
 
 def random_network(seed: int) -> Network:
     """Return a network of random depth, widths, branches, size and outputs."""
+    chance = random.Random(seed)
     while True:
         try:
-            return _drawn(random.Random(seed))
+            network = _drawn(chance)
         except ModelError:  # its maps became smaller than a kernel
-            seed += 1000
+            continue
+        if _multiplications(network) <= _MOST_MULTIPLICATIONS:
+            return network
+
+
+def _multiplications(network: Network) -> int:
+    """Return the multiplications of an inference, without those of biases and activations."""
+    shapes = network.shapes()
+    count = 0
+    for name, parameters in network.parameters().items():
+        positions = math.prod(shapes[name][2:])
+        count += math.prod(parameters.weight) * positions
+    return count
 
 
 def _drawn(chance: random.Random) -> Network:
@@ -118,6 +147,8 @@ class Judged:
     figure: str
     predicted: Figure
     measured_bytes: float
+    #: Whether fit has measured this layout too, in other processes.
+    is_known: bool
 
     @property
     def is_within(self) -> bool:
@@ -128,6 +159,40 @@ class Judged:
     def error_bytes(self) -> float:
         """The difference of the prediction to the process."""
         return self.predicted.median - self.measured_bytes
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Measurements of one network's layouts, which a later call takes from the storage."""
+
+    study: Study
+    storage: Path
+    repeats: int
+
+    def __post_init__(self) -> None:
+        """Take what was measured before."""
+        for run in read_storage(self.storage):
+            if isinstance(run, StoredRun):
+                self.study.add([result.info for result in run.results], self.storage)
+
+    def measure(self, layouts: Sequence[Layout]) -> list[Result]:
+        """Return the result of each layout; those without one are measured."""
+        plans = []
+        for number, layout in enumerate(layouts):
+            if self.study.result(layout) is None:
+                plan = self.study.plan(layout, f"layout-{number}")
+                plans.append(replace(plan, rounds=_ROUNDS))
+        if plans:
+            runtime = self.study.demand.runtime
+            # A way to have weights that the runtime lacks fails, as in fit.
+            results = measured_plans(plans, runtime, self.repeats, self.storage, may_fail=True)
+            self.study.add(results, self.storage)
+        measured = []
+        for layout in layouts:
+            result = self.study.result(layout)
+            assert result is not None
+            measured.append(result)
+        return measured
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -142,6 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--repeats", type=int, default=2, metavar="N", help="processes per layout; default: 2"
     )
+    parser.add_argument("--beside", action="store_true", help="calibrate beside a neighbour")
     parser.add_argument("--optimum", action="store_true", help="enumerate two contexts instead")
     parser.add_argument("--storage", type=Path, required=True, metavar="DIR")
     options = parse(parser, arguments, _quick_options)
@@ -149,46 +215,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seeds = range(int(first), int(last or first) + 1)
     if options.optimum:
         return max(_optimum(seed, options) for seed in seeds)
-    judged: list[Judged] = []
-    for seed in seeds:
-        judged += _judged_graph(seed, options)
-    return _count(judged, options.quick)
+    by_network = [_judged_network(seed, options) for seed in seeds]
+    return _count(by_network, options.quick)
 
 
 def _quick_options() -> list[str]:
     return ["--seeds=1", "--streams=1", "--contexts=3", "--repeats=1", f"--storage={own_folder()}"]
 
 
-def _fitted(seed: int, options: argparse.Namespace) -> tuple[dict[str, Any], Path]:
-    """Return fit's answer for the network of a seed, and its storage; measured once."""
-    storage = options.storage / f"graph-{seed}"
-    storage.mkdir(parents=True, exist_ok=True)
-    model = storage / "graph.onnx"
-    if not model.exists():
-        emit(random_network(seed), seed, model)
-    command = [sys.executable, "-m", "reusebench", "fit", "--json", "--stored"]
-    command += ["--runtime", options.runtime, "--model", str(model.absolute())]
-    command += ["--streams", str(options.streams), "--contexts", str(options.contexts)]
-    command += ["--storage", str(storage)]
-    done = subprocess.run(command, cwd=_CHECKOUT, stdout=subprocess.PIPE, check=True)
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer, storage
+def _demand(seed: int, options: argparse.Namespace) -> Demand:
+    """Return the demand of the network of a seed, in a file that the runtime reads."""
+    folder = options.storage / f"{options.runtime}-{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder.absolute() / "graph.onnx"
+    if not file.exists():
+        emit(random_network(seed), seed, file)
+    targets = resolve_targets(Selection("python", runtimes=(options.runtime,)))
+    request = ModelRequest(files=(ModelFile(file),), streams=options.streams)
+    models = resolve_model_sets(request, targets).of(options.runtime, STREAMS)
+    return Demand(
+        runtime=options.runtime,
+        models=models,
+        streams=(options.streams,),
+        contexts=options.contexts,
+        cores=targets[options.runtime].machine.host.usable_cpus(),
+        binds=False,
+    )
 
 
-def _judged_graph(seed: int, options: argparse.Namespace) -> list[Judged]:
-    answer, storage = _fitted(seed, options)
-    study = calibrated_study(answer, storage)
-    costs = ProcessCosts(study)
+def _calibrated(demand: Demand, folder: Path, is_beside: bool) -> ProcessCosts:
+    """Return predictions from what fit measures, two processes each."""
+    bench = Bench(Study(demand), folder / ("beside" if is_beside else "measured"), 2)
+    costs = ProcessCosts(bench.study)
+    runtime = demand.runtime
+    with neighbour(runtime, tiny_model()) if is_beside else contextlib.nullcontext():
+        while missing := costs.missing():
+            bench.measure(missing)
+    return costs
+
+
+def _judged_network(seed: int, options: argparse.Namespace) -> list[Judged]:
+    demand = _demand(seed, options)
+    folder = options.storage / f"{options.runtime}-{seed}"
+    costs = _calibrated(demand, folder, options.beside)
     layouts = []
     for form in costs.forms(0):
-        for count in range(1, study.demand.most[0] + 1):
-            cores = range(min(count, study.demand.cores))
-            group = ContextGroup(0, form, spread(count, cores, study.demand.cores))
-            if study.result(Layout((group,))) is None:
-                layouts.append(Layout((group,)))
-    results = measured_layouts(study, layouts, options.runtime, options.repeats, storage)
+        for count in range(1, demand.most[0] + 1):
+            cores = range(min(count, demand.cores))
+            group = ContextGroup(0, form, spread(count, cores, demand.cores))
+            layout = Layout((group,))
+            if count == demand.most[0] or costs.unproven(layout):
+                layouts.append(layout)
+    bench = Bench(Study(demand), folder / "judged", options.repeats)
     judged = []
-    for layout, result in zip(layouts, results):
+    for layout, result in zip(layouts, bench.measure(layouts)):
         judged += list(_judged(costs, layout, result))
     within = sum(one.is_within for one in judged)
     worst = max(judged, key=lambda one: abs(one.error_bytes) / (one.predicted.spread or 1.0))
@@ -204,6 +284,7 @@ def _judged_graph(seed: int, options: argparse.Namespace) -> list[Judged]:
 
 def _judged(costs: ProcessCosts, layout: Layout, result: Result) -> Iterator[Judged]:
     prediction = costs.predict(layout)
+    is_known = not costs.unproven(layout)
     memory = result.memory
     for number, baseline in enumerate(memory.baseline_memory_bytes):
         whole = memory.application_memory_bytes[number]
@@ -211,53 +292,84 @@ def _judged(costs: ProcessCosts, layout: Layout, result: Result) -> Iterator[Jud
         trimmed = memory.application_memory_trimmed_bytes[number]
         if baseline is None or whole is None or over is None or trimmed is None:
             continue
-        yield Judged("application memory", prediction.application, whole)
-        yield Judged("over the import", prediction.over_baseline, over)
+        yield Judged("application memory", prediction.application, whole, is_known)
+        yield Judged("above the import", prediction.over_baseline, over, is_known)
         if prediction.trimmed is not None:
-            yield Judged("trimmed", prediction.trimmed, trimmed - baseline)
+            yield Judged("trimmed", prediction.trimmed, trimmed - baseline, is_known)
 
 
-def _count(judged: Sequence[Judged], is_quick: bool) -> int:
+def _count(by_network: Sequence[Sequence[Judged]], is_quick: bool) -> int:
     """Print how many figures are within, and how wide ± is; return the exit code."""
+    judged = [one for network in by_network for one in network]
+    whole = sum(all(one.is_within for one in network) for network in by_network)
+    print(f"{whole} of {len(by_network)} networks with all figures within ±")
     for name in _FIGURES:
         own = [one for one in judged if one.figure == name]
-        within = sum(one.is_within for one in own)
-        errors = [100 * abs(one.error_bytes) / one.measured_bytes for one in own]
-        said = [100 * (one.predicted.spread or 0.0) / one.measured_bytes for one in own]
-        print(
-            f"{name}: {within} of {len(own)} within ± ({100 * within / len(own):.1f} %); error"
-            f" median {statistics.median(errors):.2f} %, largest {max(errors):.1f} %; said median"
-            f" ±{statistics.median(said):.2f} %, largest ±{max(said):.1f} %"
-        )
-    counts = Counter(one.is_within for one in judged)
-    return int(counts[True] < _WITHIN * len(judged) and not is_quick)
+        print(f"{name}: {_coverage(own)}")
+        for is_known, kind in ((True, "measured by fit too"), (False, "predicted only")):
+            of_kind = [one for one in own if one.is_known == is_known]
+            if of_kind:
+                print(f"    {kind}: {_coverage(of_kind)}")
+    within = sum(one.is_within for one in judged)
+    return int(within < _WITHIN * len(judged) and not is_quick)
+
+
+def _coverage(judged: Sequence[Judged]) -> str:
+    within = sum(one.is_within for one in judged)
+    low, high = _wilson(within, len(judged))
+    errors = [100 * abs(one.error_bytes) / one.measured_bytes for one in judged]
+    said = [100 * (one.predicted.spread or 0.0) / one.measured_bytes for one in judged]
+    return (
+        f"{within} of {len(judged)} within ± ({100 * within / len(judged):.1f} %,"
+        f" {100 * low:.1f} to {100 * high:.1f}); error median {statistics.median(errors):.2f} %,"
+        f" largest {max(errors):.1f} %; said median ±{statistics.median(said):.2f} %, largest"
+        f" ±{max(said):.1f} %"
+    )
+
+
+def _wilson(within: int, count: int) -> tuple[float, float]:
+    """Return Wilson's interval of 95 % for a share."""
+    share = within / count
+    square = _QUANTILE**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    variance = share * (1 - share) / count + square / (4 * count**2)
+    half = _QUANTILE / (1 + square / count) * math.sqrt(variance)
+    return middle - half, middle + half
 
 
 def _optimum(seed: int, options: argparse.Namespace) -> int:
     """Compare fit's layout of two contexts with the least of all; return 1 if it takes more.
 
-    The least of the enumeration, which the noise of one process chose, is measured again.
+    The least ones of the enumeration, which the noise of one process chose, are measured again.
     """
     options.streams = 2
     options.contexts = 1
-    answer, storage = _fitted(seed, options)
-    recommended = Plan.from_json(answer["recommended"])
-    plans = []
-    for number, contexts in enumerate(_pairs(recommended.cores)):
-        plans.append(replace(recommended, scenario=f"pair-{number}", contexts=contexts))
-    results = measured_plans(plans, options.runtime, 1, storage, may_fail=True)
+    demand = _demand(seed, options)
+    folder = options.storage / f"{options.runtime}-{seed}" / "optimum"
+    costs = _calibrated(demand, folder, options.beside)
+    candidates = search(demand, costs, Wish()).candidates
+    of_two = [candidate for candidate in candidates if candidate.layout.contexts == 2]
+    chosen = min(of_two, key=lambda candidate: candidate.bytes)
+    said = chosen.prediction.over_baseline.spread or 0.0
+
+    study = Study(demand)
+    own_plan = replace(study.plan(chosen.layout, "chosen"), rounds=_ROUNDS)
+    plans: list[Plan] = []
+    for number, contexts in enumerate(_pairs(demand.cores)):
+        plans.append(replace(own_plan, scenario=f"pair-{number}", contexts=contexts))
+    results = measured_plans(plans, options.runtime, 1, folder / "pairs", may_fail=True)
     ran = [pair for pair in zip(plans, results) if pair[1].outcome == "ok"]
     ran.sort(key=lambda pair: _over_baseline(pair[1]))
     best = [replace(plan, scenario=f"best-{plan.scenario}") for plan, _ in ran[:_BEST]]
-    best.append(replace(recommended, scenario="recommended"))
-    *again, own = measured_plans(best, options.runtime, options.repeats, storage)
+    repeats = options.repeats
+    *again, own = measured_plans([*best, own_plan], options.runtime, repeats, folder / "best")
     least = min(map(_over_baseline, again))
-    said = answer["best"]["plus_minus_bytes"]
     more = _over_baseline(own) - least
     print(
         f"graph {seed}: {len(plans)} layouts of two contexts, {len(ran)} ran; the least takes"
-        f" {least / _MIB:.2f} MiB above the import, the recommended one {more / _MIB:+.2f} MiB,"
-        f" said ±{said / _MIB:.2f}",
+        f" {least / _MIB:.2f} MiB above the import, the chosen one {more / _MIB:+.2f} MiB, said"
+        f" ±{said / _MIB:.2f}; the median of all takes"
+        f" {statistics.median(_over_baseline(result) for _, result in ran) / _MIB:.2f}",
         flush=True,
     )
     return int(more > said)

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.quick:
         session += _SMALL
     quiet = _measure(session, folder / "quiet")
-    with _neighbour(options.runtime, model):
+    with neighbour(options.runtime, model):
         beside = _measure(session, folder / "beside")
     if not quiet or quiet.keys() != beside.keys():
         skip(f"{options.runtime} was not measured: pytest's output above has the reason")
@@ -137,7 +137,7 @@ def _measure(session: Sequence[str], folder: Path) -> dict[str, Result]:
 
 
 @contextmanager
-def _neighbour(runtime: str, model: str) -> Iterator[None]:
+def neighbour(runtime: str, model: str) -> Iterator[None]:
     """Have processes of the runtime come and go, each for half of the period."""
     body = textwrap.dedent(_NEIGHBOURS[runtime])
     program = f"import sys, time\n{body}\ntime.sleep({_PERIOD_S / 2})"
