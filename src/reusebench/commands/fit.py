@@ -418,14 +418,17 @@ def _name(layout: Layout, number: int) -> str:
 
 
 def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
-    """Measure until every form of the recommended layout was measured, and return the answer."""
+    """Measure until every form of the layouts that decide was measured, and return the answer."""
     study = measuring.study
     costs: Costs = NpuCosts(study) if study.demand.binds else ProcessCosts(study)
     while missing := costs.missing():
         _check_runs(measuring.measure(missing, "Measuring"))
     while True:
         answer = search(study.demand, costs, wish)
-        unproven = costs.unproven(answer.recommended.layout) if answer.recommended else []
+        unproven: list[Layout] = []
+        for candidate in (answer.least, answer.recommended):
+            if candidate and not unproven:
+                unproven = costs.unproven(candidate.layout)
         if not unproven:
             break
         measuring.measure(unproven, "Measuring the recommended layout")

@@ -7,13 +7,18 @@ all contexts share a heap, and contexts that run at once share arenas.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Form, Layout, spread
 from reusebench.fit.prediction import Prediction, frames_per_s
 from reusebench.fit.study import WEIGHTS, Study
-from reusebench.fit.uncertainty import HEAP_BYTES, off_the_line, plus_minus_of_process
+from reusebench.fit.uncertainty import (
+    HEAP_BYTES,
+    off_the_line,
+    plus_minus_of_left_over,
+    plus_minus_of_process,
+)
 from reusebench.measured.plan import INPUT, OUTPUT, SHARED_CONTEXT
 from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import Result
@@ -54,15 +59,8 @@ class ProcessCosts:
         return []
 
     def unproven(self, layout: Layout) -> list[Layout]:
-        """Return the layout, if its number of contexts lies between those that were measured.
-
-        Several models together are predicted: their common part was measured.
-        """
-        if len(layout.groups) > 1:
-            return []
-        (group,) = layout.groups
-        alone = self._alone(group.model, group.form, group.count)
-        return [] if self._study.result(alone) else [alone]
+        """Return the layout, if it was not measured: a prediction has a wider ±."""
+        return [] if self._study.result(layout) else [layout]
 
     def forms(self, model: int) -> Iterator[Form]:
         """Yield the forms that were measured at every number of contexts."""
@@ -78,11 +76,12 @@ class ProcessCosts:
         measured = _baseline(self._at(first.model, first.form, 1))
         values = self._values(_baseline)
         baseline = Figure(measured.median, plus_minus_of_process(values, (), len(measured.values)))
+        trimmed = self._trimmed(layout)
         return Prediction(
             npu=None,
             npu_peak_bytes=None,
-            over_baseline=self._total(layout, _over_baseline),
-            trimmed=self._total(layout, _trimmed_over_baseline),
+            over_baseline=self._as_allocated(layout, trimmed),
+            trimmed=trimmed,
             baseline=baseline,
             frames_per_s=self._frames(layout),
         )
@@ -164,7 +163,9 @@ class ProcessCosts:
         return _over_baseline(self._at(model, form, self._counts[-1])).median
 
     def _alone(self, model: int, form: Form, count: int) -> Layout:
-        return self._study.alone(model, form, count, min(count, self._cores))
+        """Return the layout of one model's contexts, as the search has it."""
+        per_core = spread(count, range(min(count, self._cores)), self._cores)
+        return Layout((ContextGroup(model, form, per_core),))
 
     def _at(self, model: int, form: Form, count: int) -> Result:
         result = self._study.result(self._alone(model, form, count))
@@ -178,35 +179,81 @@ class ProcessCosts:
         models = sorted(self._models, key=lambda model: -sum(self.sizes(model, NO_REUSE)))
         return Layout(tuple(ContextGroup(model, form, per_core) for model in models))
 
+    def _trimmed(self, layout: Layout) -> Figure | None:
+        """Return the memory after malloc_trim(0); None if there are processes without it."""
+        if not all(self._values(_trimmed_over_baseline)):
+            return None
+        return self._total(layout, _trimmed_over_baseline)
+
+    def _as_allocated(self, layout: Layout, trimmed: Figure | None) -> Figure:
+        """Return the memory as allocated: trimmed, and what the heap has left over.
+
+        What it has left over jumps from one number of contexts to the next, so that in a layout
+        that was not measured it may be what it is in any other plan with this way to have weights.
+        """
+        total = self._total(layout, _over_baseline)
+        if trimmed is None or trimmed.spread is None or self._measured(layout):
+            return total
+        mechanisms = {group.form.mechanism for group in layout.groups}
+        seen = []
+        for result in self._study.results.values():
+            if result.outcome == "ok" and result.plan.contexts[-1].mechanism in mechanisms:
+                seen.append(_left_over(result).values)
+        plus_minus = plus_minus_of_left_over(seen, total.median - trimmed.median)
+        return Figure(total.median, trimmed.spread + plus_minus)
+
     def _total(self, layout: Layout, figure: _Metric) -> Figure:
+        """Return the memory of the layout, with the ± of one more process."""
+        measured = self._measured(layout)
+        if measured is not None:
+            return self._of_process(figure(measured), layout.groups, figure)
+
         total = _NONE
         for group in layout.groups:
-            total += self._size_at(group.model, group.form, group.count, figure)
+            total += self._size_at(group, figure)
         if len(layout.groups) > 1:
             total += self._common(layout, figure)
         return total
 
-    def _size_at(self, model: int, form: Form, count: int, figure: _Metric) -> Figure:
-        """Return the memory at `count` contexts, with the ± of one more process."""
-        sizes: dict[int, float] = {}
-        own: list[tuple[float, ...]] = []
-        counts = self._counts_of(model, form)
-        for known in counts:
-            measured = figure(self._at(model, form, known))
-            sizes[known] = measured.median
-            own.append(measured.values)
-        median = sizes.get(count)
-        if median is None:
-            median = self._between(model, form, count, figure).median
-        repeats = min(map(len, own))
-        plus_minus = plus_minus_of_process(self._values(figure), own, repeats)
+    def _measured(self, layout: Layout) -> Result | None:
+        """Return the result of exactly this layout; None if it was not measured, or failed."""
+        result = self._study.result(layout)
+        return result if result and result.outcome == "ok" else None
+
+    def _of_process(
+        self, measured: Figure, groups: Sequence[ContextGroup], figure: _Metric
+    ) -> Figure:
+        """Return a figure of measured repeats with the ± of one more process."""
+        of_form = [measured.values] if len(groups) > 1 else []
+        for group in groups:
+            of_form += [known.values for known in self._curve(group, figure).values()]
+        repeats = len(measured.values)
+        plus_minus = plus_minus_of_process(self._values(figure), of_form, repeats)
+        return Figure(measured.median, plus_minus)
+
+    def _size_at(self, group: ContextGroup, figure: _Metric) -> Figure:
+        """Return the memory of one model's contexts by themselves, with the ± of one process."""
+        curve = self._curve(group, figure)
+        measured = curve.get(group.count)
+        if measured is not None:
+            return self._of_process(measured, [group], figure)
+
+        repeats = min(len(known.values) for known in curve.values())
+        of_form = [known.values for known in curve.values()]
+        plus_minus = plus_minus_of_process(self._values(figure), of_form, repeats)
+        median = self._between(group.model, group.form, group.count, figure).median
         if plus_minus is None:
             return Figure(median)
-        # Fewer contexts than cores were measured on as many cores as contexts, not on all.
-        if count not in sizes or count < self._cores:
-            heaps_bytes = HEAP_BYTES * min(count, self._cores)
-            plus_minus += off_the_line(sizes, count) + heaps_bytes
-        return Figure(median, plus_minus)
+        sizes = {count: known.median for count, known in curve.items()}
+        heaps_bytes = HEAP_BYTES * group.cores
+        return Figure(median, plus_minus + off_the_line(sizes, group.count) + heaps_bytes)
+
+    def _curve(self, group: ContextGroup, figure: _Metric) -> dict[int, Figure]:
+        """Return the figure at each measured number of contexts of a group's form."""
+        curve = {}
+        for count in self._counts_of(group.model, group.form):
+            curve[count] = figure(self._at(group.model, group.form, count))
+        return curve
 
     def _values(self, figure: _Metric) -> list[tuple[float, ...]]:
         """Return the values of the repeats of every plan that ran."""
@@ -287,6 +334,17 @@ def _trimmed_over_baseline(result: Result) -> Figure:
     for trimmed, baseline in pairs:
         if trimmed is not None and baseline is not None:
             differences.append(trimmed - baseline)
+    return Figure.of(differences) or _NONE
+
+
+def _left_over(result: Result) -> Figure:
+    """Return what trimming takes from the process: free memory of its heaps."""
+    memory = result.memory
+    differences: list[float] = []
+    pairs = zip(memory.application_memory_bytes, memory.application_memory_trimmed_bytes)
+    for allocated, trimmed in pairs:
+        if allocated is not None and trimmed is not None:
+            differences.append(allocated - trimmed)
     return Figure.of(differences) or _NONE
 
 

@@ -91,6 +91,9 @@ class Answer:
     #: The candidate with the least memory of those that do the wished frames and fit, or, if none
     #: fits, of those that do the frames. None if there are none.
     recommended: Optional[Candidate]
+    #: The candidate with the least memory of the same ones, whose uncertainty the recommended one
+    #: is within; None if there are none.
+    least: Optional[Candidate]
     #: Candidates that no other beats in both memory and frames, by memory.
     frontier: tuple[Candidate, ...]
     candidates: tuple[Candidate, ...]
@@ -108,10 +111,12 @@ def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
 
     enough = [candidate for candidate in candidates if _is_enough(candidate, today, demand, wish)]
     fitting = [candidate for candidate in enough if candidate.fits(wish.limit_bytes)]
-    recommended = _recommended(fitting or enough)
+    least = min(fitting or enough, key=_order, default=None)
+    recommended = _recommended(fitting or enough, least) if least else None
     return Answer(
         today=today,
         recommended=recommended,
+        least=least,
         frontier=_frontier(candidates),
         candidates=tuple(candidates),
         least_bytes=costs.least_bytes(recommended.layout) if recommended else None,
@@ -233,11 +238,8 @@ def _core_sets(demand: Demand) -> list[tuple[int, ...]]:
     return core_sets
 
 
-def _recommended(candidates: Sequence[Candidate]) -> Candidate | None:
+def _recommended(candidates: Sequence[Candidate], least: Candidate) -> Candidate:
     """Return the candidate with the least memory; within its uncertainty, the most able one."""
-    least = min(candidates, key=_order, default=None)
-    if least is None:
-        return None
     uncertainty = least.prediction.steady.spread
     if not uncertainty:
         return least
