@@ -36,7 +36,7 @@ def answer(tmp_path: Path) -> FitAnswer:
     )
     first = points[0]
     return stored_answer(
-        study, Wish(limit_bytes=9), Answer(first, first, tuple(points), tuple(points), None)
+        study, Wish(limit_bytes=9), Answer(first, first, first, tuple(points), tuple(points), None)
     )
 
 

@@ -6,7 +6,11 @@ import random
 
 import pytest
 
-from reusebench.fit.uncertainty import off_the_line, plus_minus_of_process
+from reusebench.fit.uncertainty import (
+    off_the_line,
+    plus_minus_of_left_over,
+    plus_minus_of_process,
+)
 
 _FORMS = 4
 _PLANS_OF_FORM = 4
@@ -75,3 +79,12 @@ def test_memory_that_hardly_grows_cannot_bend_far() -> None:
 def test_two_numbers_tell_no_bend() -> None:
     """One line goes through two points."""
     assert off_the_line({1: 1.0, 5: 9.0}, 3) == 0.0
+
+
+def test_95_percent_of_what_heaps_have_left_over_are_within() -> None:
+    """Rare values far away are in the ±, if they are more than one in twenty."""
+    plans = [[0.0, 1.0]] * 9 + [[50.0, 50.0]]
+    assert plus_minus_of_left_over(plans, 0.0) == pytest.approx(50.0)
+    assert plus_minus_of_left_over([[0.0, 1.0]] * 30 + [[50.0, 1.0]], 0.0) == pytest.approx(1.0)
+    assert plus_minus_of_left_over([[3.0]], 1.0) == pytest.approx(2.0)
+    assert plus_minus_of_left_over([], 1.0) == 0.0

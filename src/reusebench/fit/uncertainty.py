@@ -18,6 +18,9 @@ __all__ = ["HEAP_BYTES", "off_the_line", "plus_minus_of_left_over", "plus_minus_
 
 #: Memory that glibc may leave over at the top of each heap (M_TRIM_THRESHOLD, mallopt(3)).
 HEAP_BYTES = 128 * 1024
+#: Processes differ by some pages from one session to the next, with other names in their memory,
+#: even if the processes of one session do not.
+_PAGES_BYTES = 64 * 1024
 #: 95 % quantiles of Student's t for this many degrees of freedom, for two sides; fewer plans of a
 #: form tell less of how processes differ.
 _QUANTILES = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
@@ -47,7 +50,7 @@ def plus_minus_of_process(
         if len(own) <= len(_QUANTILES):
             quantile = _QUANTILES[len(own) - 1]
         plus_minus = max(plus_minus, quantile * math.sqrt(squares))
-    return plus_minus * math.sqrt(1 + 1 / max(repeats, 1))
+    return max(plus_minus * math.sqrt(1 + 1 / max(repeats, 1)), _PAGES_BYTES)
 
 
 def _upper_quartile(values: Sequence[float]) -> float:
