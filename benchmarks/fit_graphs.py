@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _quick_options() -> list[str]:
-    return ["--seeds=1", "--streams=1", "--contexts=3", "--repeats=1", f"--storage={own_folder()}"]
+    return ["--seeds=1", "--streams=1", "--contexts=2", "--repeats=1", f"--storage={own_folder()}"]
 
 
 def _demand(seed: int, options: argparse.Namespace) -> Demand:

@@ -12,6 +12,7 @@ from reusebench.fit.uncertainty import (
     plus_minus_of_process,
 )
 
+_MIB = 2**20
 _FORMS = 4
 _PLANS_OF_FORM = 4
 
@@ -42,19 +43,24 @@ def _repeats(chance: random.Random, share_of_far: float, count: int = 2) -> list
     values = []
     for _ in range(count):
         far = 100.0 if chance.random() < share_of_far else 0.0
-        values.append(chance.gauss(0, 1) + far)
+        values.append((chance.gauss(0, 1) + far) * _MIB)
     return values
 
 
 def test_one_form_with_large_deviations_leaves_the_others_alone() -> None:
     """What a heap of loaded contexts has left over says nothing about dups."""
-    steady = [[0.0, 1.0]] * 12
-    wild = [[0.0, 500.0]] * 3
+    steady = [[0.0, 1.0 * _MIB]] * 12
+    wild = [[0.0, 500.0 * _MIB]] * 3
     of_steady = plus_minus_of_process([*steady, *wild], steady[:4], 2)
     of_wild = plus_minus_of_process([*steady, *wild], wild, 2)
     assert of_steady is not None
     assert of_wild is not None
-    assert of_steady < 10 < 500 < of_wild
+    assert of_steady < 10 * _MIB < 500 * _MIB < of_wild
+
+
+def test_some_pages_always_differ() -> None:
+    """Equal repeats of one session do not show what another one reads."""
+    assert plus_minus_of_process([[5.0, 5.0]] * 20, [[5.0, 5.0]] * 4, 2) == 64 * 1024
 
 
 def test_one_process_of_each_plan_tells_no_spread() -> None:
@@ -81,10 +87,19 @@ def test_two_numbers_tell_no_bend() -> None:
     assert off_the_line({1: 1.0, 5: 9.0}, 3) == 0.0
 
 
-def test_95_percent_of_what_heaps_have_left_over_are_within() -> None:
-    """Rare values far away are in the ±, if they are more than one in twenty."""
-    plans = [[0.0, 1.0]] * 9 + [[50.0, 50.0]]
-    assert plus_minus_of_left_over(plans, 0.0) == pytest.approx(50.0)
-    assert plus_minus_of_left_over([[0.0, 1.0]] * 30 + [[50.0, 1.0]], 0.0) == pytest.approx(1.0)
-    assert plus_minus_of_left_over([[3.0]], 1.0) == pytest.approx(2.0)
-    assert plus_minus_of_left_over([], 1.0) == 0.0
+def test_heaps_of_plans_that_are_alike_tell_what_is_left_over_by_chance() -> None:
+    """Plans with equally many contexts should have the same left over; growth is no chance."""
+    assert plus_minus_of_left_over([[5.0, 5.0, 5.0], [9.0, 9.0]], {}) == 0.0
+    assert plus_minus_of_left_over([[5.0], [9.0]], {1: 0.0, 2: 2.0, 4: 6.0, 6: 10.0}) == 0.0
+    assert plus_minus_of_left_over([[5.0, 7.0]], {}) >= 2.0
+    assert plus_minus_of_left_over([], {1: 0.0, 2: 5.0, 3: 2.0}) >= 4.0
+    assert plus_minus_of_left_over([], {}) == 0.0
+
+
+def test_what_is_left_over_differs_by_more_than_a_few_plans_show() -> None:
+    """The ± is larger than the largest difference, but has its scale."""
+    plans = [[0.6, 0.6, 1.8, 1.8, 0.6], [2.7, 2.6]]
+    plus_minus = plus_minus_of_left_over(plans, {})
+    assert 1.2 < plus_minus < 2.4
+    tenfold = [[10 * value for value in values] for values in plans]
+    assert plus_minus_of_left_over(tenfold, {}) == pytest.approx(10 * plus_minus)

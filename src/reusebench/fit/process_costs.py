@@ -188,19 +188,28 @@ class ProcessCosts:
     def _as_allocated(self, layout: Layout, trimmed: Figure | None) -> Figure:
         """Return the memory as allocated: trimmed, and what the heap has left over.
 
-        What it has left over jumps from one number of contexts to the next, so that in a layout
-        that was not measured it may be what it is in any other plan with this way to have weights.
+        Repeats of one plan often have the same left over, and the next session of the same plan has
+        another: so it may be as much more or less as other plans of the study show.
         """
         total = self._total(layout, _over_baseline)
-        if trimmed is None or trimmed.spread is None or self._measured(layout):
+        if trimmed is None or trimmed.spread is None or total.spread is None:
             return total
-        mechanisms = {group.form.mechanism for group in layout.groups}
-        seen = []
+        plus_minus = 0.0
+        for group in layout.groups:
+            plus_minus += trimmed.spread + self._left_over_plus_minus(group)
+        return Figure(total.median, max(total.spread, plus_minus))
+
+    def _left_over_plus_minus(self, group: ContextGroup) -> float:
+        """Return by how much the memory that a heap has left over differs by chance."""
+        models = (self._demand.models[group.model],)
+        by_count: dict[int, list[float]] = {}
         for result in self._study.results.values():
-            if result.outcome == "ok" and result.plan.contexts[-1].mechanism in mechanisms:
-                seen.append(_left_over(result).values)
-        plus_minus = plus_minus_of_left_over(seen, total.median - trimmed.median)
-        return Figure(total.median, trimmed.spread + plus_minus)
+            plan = result.plan
+            is_alike = plan.models == models and plan.contexts[-1].mechanism == group.form.mechanism
+            if result.outcome == "ok" and is_alike:
+                by_count.setdefault(len(plan.contexts), []).append(_left_over(result).median)
+        curve = {count: known.median for count, known in self._curve(group, _left_over).items()}
+        return plus_minus_of_left_over(by_count.values(), curve)
 
     def _total(self, layout: Layout, figure: _Metric) -> Figure:
         """Return the memory of the layout, with the ± of one more process."""
@@ -338,7 +347,7 @@ def _trimmed_over_baseline(result: Result) -> Figure:
 
 
 def _left_over(result: Result) -> Figure:
-    """Return what trimming takes from the process: free memory of its heaps."""
+    """Return the memory that trimming takes from the process: the free memory of its heaps."""
     memory = result.memory
     differences: list[float] = []
     pairs = zip(memory.application_memory_bytes, memory.application_memory_trimmed_bytes)

@@ -1,9 +1,13 @@
 """The ± of a prediction of a process's memory: where another process of the layout may read.
 
-It has two parts. Two processes of one layout differ: by some pages, and by what a heap has left
-over, which is now and then far more. So the repeats of all plans are pooled, and those of the same
-form again. And a number of contexts that was not measured lies off the line between those that
-were: by how much, its neighbours off their own lines tell.
+Two processes of one layout differ: by some pages, and by what a heap has left over, which is now
+and then far more. So the repeats of all plans are pooled, and those of the same form again. A
+number of contexts that was not measured lies off the line between those that were: by how much, its
+neighbours off their own lines tell.
+
+What heaps have left over is on no line at all, and often the same in all repeats of one session,
+but not in the next one: names that are a few bytes longer are enough. By how much plans that should
+be alike differ in it tells by how much sessions do.
 
 `python -m benchmarks.fit_graphs` counts the processes that are within.
 """
@@ -13,6 +17,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 
 __all__ = ["HEAP_BYTES", "off_the_line", "plus_minus_of_left_over", "plus_minus_of_process"]
 
@@ -21,6 +26,8 @@ HEAP_BYTES = 128 * 1024
 #: Processes differ by some pages from one session to the next, with other names in their memory,
 #: even if the processes of one session do not.
 _PAGES_BYTES = 64 * 1024
+#: A few plans do not show the most that heaps may differ by.
+_FEW_PLANS = 1.5
 #: 95 % quantiles of Student's t for this many degrees of freedom, for two sides; fewer plans of a
 #: form tell less of how processes differ.
 _QUANTILES = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
@@ -68,18 +75,23 @@ def _deviations(plans: Iterable[Sequence[float]]) -> list[float]:
     return deviations
 
 
-def plus_minus_of_left_over(all_repeats: Iterable[Sequence[float]], predicted: float) -> float:
-    """Return the ± of what a heap has left over, in a layout that was not measured.
+def plus_minus_of_left_over(alike: Iterable[Sequence[float]], curve: Mapping[int, float]) -> float:
+    """Return by how much what heaps have left over may differ from one session to the next.
 
-    `all_repeats` has what the heap had left over in the repeats of each plan: 95 % of them are as
-    close to the prediction.
+    `alike` has what plans with equally many contexts, and the same way to have weights, have left
+    over; `curve` the same of one form by number of contexts. Plans that are alike differ by chance;
+    so do the points of a curve from the line between their neighbours.
     """
     distances = []
-    for values in all_repeats:
-        distances += [abs(value - predicted) for value in values]
+    for values in alike:
+        for one, other in combinations(values, 2):
+            distances.append(abs(one - other))
+    counts = sorted(curve)
+    for low, middle, high in zip(counts, counts[1:], counts[2:]):
+        distances.append(_off_the_chord(curve, low, middle, high))
     if len(distances) < 2:
-        return sum(distances)
-    return statistics.quantiles(distances, n=20, method="inclusive")[-1]
+        return _FEW_PLANS * sum(distances)
+    return _FEW_PLANS * statistics.quantiles(distances, n=20, method="inclusive")[-1]
 
 
 def off_the_line(sizes: Mapping[int, float], count: int) -> float:
@@ -107,6 +119,11 @@ def off_the_line(sizes: Mapping[int, float], count: int) -> float:
 
 def _bend(sizes: Mapping[int, float], low: int, middle: int, high: int) -> float:
     """Return half the second derivative at `middle`."""
+    return _off_the_chord(sizes, low, middle, high) / ((middle - low) * (high - middle))
+
+
+def _off_the_chord(sizes: Mapping[int, float], low: int, middle: int, high: int) -> float:
+    """Return how far the size at `middle` is from the line between the two others."""
     share = (middle - low) / (high - low)
     line = sizes[low] * (1 - share) + sizes[high] * share
-    return abs(sizes[middle] - line) / ((middle - low) * (high - middle))
+    return abs(sizes[middle] - line)
