@@ -127,6 +127,32 @@ def _layouts(demand: Demand, costs: NpuCosts, count: int) -> list[Layout]:
     return layouts
 
 
+def test_the_process_of_a_layout_is_known_once_it_was_measured(tmp_path: Path) -> None:
+    """The sum of contexts has no ±; three processes of the layout itself have one."""
+    demand = demand_of((6,))
+    study, costs = _calibrated(tmp_path, demand)
+    form = next(iter(costs.forms(0)))
+    layout = Layout((ContextGroup(0, form, (2, 2, 2)),))
+    before = costs.predict(layout)
+    assert before.over_baseline.spread is None
+    assert before.application.spread is None
+    (unproven,) = costs.unproven(layout)
+    assert unproven == layout
+    plan = study.plan(layout)
+    sizes = [[2**20] * 6] * 3
+    account = partial(_account, is_mini=False)
+    made = stored.result(tmp_path, "fit", sizes, plan=plan, npu=account, computes=False)
+    over = [40 * 2**20, 41 * 2**20, 43 * 2**20]
+    study.add([stored.with_memory(made, application_memory_over_baseline_bytes=over)], tmp_path)
+    assert costs.unproven(layout) == []
+    after = costs.predict(layout)
+    assert after.over_baseline.median == over[1]
+    assert after.over_baseline.spread is not None
+    assert 2 * 2**20 < after.over_baseline.spread < 10 * 2**20
+    assert after.application.spread is not None
+    assert after.npu == before.npu
+
+
 @pytest.mark.parametrize(
     ("demand", "refused"),
     [
@@ -167,9 +193,11 @@ def test_a_composed_form_is_to_be_measured_before_it_is_recommended(tmp_path: Pa
     study, costs = _calibrated(tmp_path, demand)
     for form in costs.forms(0):
         layout = Layout((ContextGroup(0, form, (1, 1, 1)),))
-        unproven = costs.unproven(layout)
-        study.add([_result(tmp_path, study.plan(one), _FULL) for one in unproven], tmp_path)
-        assert costs.unproven(layout) == []
+        while unproven := costs.unproven(layout):
+            study.add([_result(tmp_path, study.plan(one), _FULL) for one in unproven], tmp_path)
+        alone = Layout((ContextGroup(0, form, (2,)),))
+        assert study.result(alone) is not None
+        assert study.result(layout) is not None
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,8 @@ _FREE = "free"
 _MIB = 2**20
 #: NPU memory is exact in every repeat; memory of a process moves.
 _REPEATS = {"npu": 1, "cpu": 2}
+#: Processes of a recommended layout on an NPU: its process is measured for nothing else.
+_REPEATS_OF_RECOMMENDED = 3
 
 
 _count = click.IntRange(min=1, max=MOST_CONTEXTS)
@@ -345,14 +347,16 @@ class _Measuring:
     def _is_mine(self, result: Result) -> bool:
         return (result.runtime, result.target) == (self.runtime, self.target.name)
 
-    def measure(self, layouts: Sequence[Layout], reason: str) -> list[Result]:
+    def measure(
+        self, layouts: Sequence[Layout], reason: str, repeats: int | None = None
+    ) -> list[Result]:
         """Measure the layouts and return the results; raise UserError if pytest could not begin."""
         plans = []
         for number, layout in enumerate(layouts, start=1):
             plans.append(self.study.plan(layout, _name(layout, number)))
         noun = "plan" if len(plans) == 1 else "plans"
         click.echo(f"{reason}: {len(plans)} {noun}", err=True)
-        results = self._run(plans)
+        results = self._run(plans, repeats)
         self.study.add(results, calibrations(self.storage))
         unmeasured = [layout for layout in layouts if self.study.result(layout) is None]
         if unmeasured:
@@ -368,17 +372,18 @@ class _Measuring:
             raise UserError(f"the recommended layout could not be measured: {failure}")
         return results[-1]
 
-    def _options(self, plan_files: Sequence[Path]) -> list[str]:
+    def _options(self, plan_files: Sequence[Path], repeats: int | None) -> list[str]:
         """Return pytest's options for a session with these plans."""
+        repeats = repeats or _REPEATS[find_runtime(self.runtime).device]
         options = [f"--plan={file}" for file in plan_files]
         options += ["--runtime", self.runtime, "--target", self.selection.target]
-        options += ["--repeats", str(_REPEATS[find_runtime(self.runtime).device])]
+        options += ["--repeats", str(repeats)]
         options += ["-q", "--no-header", "--benchmark-quiet"]
         if self.selection.rknn_library:
             options += ["--rknn-library", str(self.selection.rknn_library)]
         return options
 
-    def _run(self, plans: Sequence[Plan]) -> list[Result]:
+    def _run(self, plans: Sequence[Plan], repeats: int | None = None) -> list[Result]:
         storage = calibrations(self.storage)
         with OwnFolder() as folder:
             files = [folder / f"{plan.scenario}.json" for plan in plans]
@@ -387,7 +392,7 @@ class _Measuring:
             tests = [f"test_plans.py::test_plans[{self.runtime}-{plan.scenario}]" for plan in plans]
             storage.mkdir(parents=True, exist_ok=True)
             self.target.machine.close()  # pytest connects to a remote board itself
-            _, paths = run_bench(self._options(files), storage, tests, sys.stderr)
+            _, paths = run_bench(self._options(files, repeats), storage, tests, sys.stderr)
             self._check_library()
         results = []
         for path in paths:
@@ -431,7 +436,8 @@ def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
                 unproven = costs.unproven(candidate.layout)
         if not unproven:
             break
-        measuring.measure(unproven, "Measuring the recommended layout")
+        repeats = _REPEATS_OF_RECOMMENDED if study.demand.binds else None
+        measuring.measure(unproven, "Measuring the recommended layout", repeats)
     return stored_answer(study, wish, answer)
 
 

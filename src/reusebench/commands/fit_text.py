@@ -16,9 +16,11 @@ __all__ = ["answer_lines", "mib_text"]
 _MIB = 2**20
 #: Most layouts of the frontier that are listed.
 _MOST_ALTERNATIVES = 8
+#: The figure of the process that has a ±.
+_WHOLE_PROCESS = "application memory"
 #: Figures of the process: title, and name in the answer.
 _PROCESS_FIGURES = {
-    "application memory": "application_memory",
+    _WHOLE_PROCESS: "application_memory",
     "over the import": "application_memory_over_baseline",
     "over the import, trimmed": "application_memory_trimmed_over_baseline",
 }
@@ -143,15 +145,23 @@ def _memory_rows(answer: FitAnswer) -> list[tuple[str, str, str, str]]:
     shown = []
     for title, predicted, actual in rows:
         if predicted is not None:
-            shown.append((title, *_compared(predicted, actual, _MIB)))
+            plus_minus = None
+            if title == _WHOLE_PROCESS:
+                plus_minus = answer.predicted_application_memory_plus_minus_bytes
+            shown.append((title, *_compared(predicted, actual, _MIB, plus_minus)))
     return shown
 
 
-def _compared(predicted: float, measured: float | None, unit: int) -> tuple[str, str, str]:
+def _compared(
+    predicted: float, measured: float | None, unit: int, plus_minus: float | None = None
+) -> tuple[str, str, str]:
+    shown = f"{predicted / unit:.2f}"
+    if plus_minus is not None:
+        shown += f" ±{plus_minus / unit:.2f}"
     if measured is None:
-        return f"{predicted / unit:.2f}", "", ""
+        return shown, "", ""
     error = f"{100 * (predicted - measured) / measured:+.2f} %" if measured else ""
-    return f"{predicted / unit:.2f}", f"{measured / unit:.2f}", error
+    return shown, f"{measured / unit:.2f}", error
 
 
 def _alternatives(answer: FitAnswer) -> Iterator[str]:

@@ -84,7 +84,7 @@ def _predicted_figures(prediction: Prediction | None) -> dict[str, Any]:
         "predicted_npu_peak_bytes": prediction.npu_peak_bytes,
         "predicted_npu_components_bytes": dict(prediction.npu) if prediction.npu else None,
         "predicted_application_memory_bytes": _bytes(application),
-        "predicted_application_memory_plus_minus_bytes": round(application.spread or 0),
+        "predicted_application_memory_plus_minus_bytes": _rounded(application.spread),
         "predicted_application_memory_over_baseline_bytes": _bytes(prediction.over_baseline),
         "predicted_application_memory_trimmed_over_baseline_bytes": _bytes(prediction.trimmed),
         "predicted_frames_per_s": _median(frames),
@@ -125,7 +125,11 @@ def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
 
 
 def _bytes(figure: Figure | None) -> int | None:
-    return round(figure.median) if figure else None
+    return _rounded(figure.median) if figure else None
+
+
+def _rounded(size: float | None) -> int | None:
+    return None if size is None else round(size)
 
 
 def _median(figure: Figure | None) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,9 +11,9 @@ from reusebench.accounting.sizes import COMMAND_BUFFER, COMPONENTS, ContextMemor
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Form, Layout
 from reusebench.fit.prediction import Prediction, frames_per_s
 from reusebench.fit.study import TENSORS, WEIGHTS, Study, forms
+from reusebench.fit.uncertainty import plus_minus_of_values
 from reusebench.measured.plan import DUP, LOAD, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS
 from reusebench.storage.measured_figure import Figure
-from reusebench.storage.result import Result
 
 __all__ = ["NpuCosts"]
 
@@ -59,9 +60,15 @@ class NpuCosts:
         return [layout for layout in layouts if self._study.result(layout) is None]
 
     def unproven(self, layout: Layout) -> list[Layout]:
-        """Return the layouts to measure so that every form of `layout` was measured as a whole."""
+        """Return the layouts to measure so that every form of `layout` was measured as a whole.
+
+        The layout itself is the last one, for the memory of its process, which is no sum.
+        """
         layouts = [self._alone(group.model, group.form) for group in layout.groups]
-        return [alone for alone in layouts if self._study.result(alone) is None]
+        forms_to_measure = [alone for alone in layouts if self._study.result(alone) is None]
+        if forms_to_measure or self._study.result(layout) is not None:
+            return forms_to_measure
+        return [layout]
 
     def forms(self, model: int) -> Iterator[Form]:
         """Yield the forms that are not known to be impossible."""
@@ -92,15 +99,34 @@ class NpuCosts:
         total["internal"] += sum(internal)
 
         npu = {component: total[component] for component in COMPONENTS}
-        first = self._measured(0, NO_REUSE)
         return Prediction(
             npu=npu,
             npu_peak_bytes=max(sum(npu.values()), self._peak_bytes(layout, sum(internal))),
-            over_baseline=Figure(total[_PROCESS], 0.0),
+            over_baseline=self._over_baseline(layout) or Figure(total[_PROCESS]),
             trimmed=None,
-            baseline=Figure(first.memory.baseline_memory_bytes[0] or 0, 0.0),
+            baseline=self._baseline(),
             frames_per_s=self._frames(layout),
         )
+
+    def _over_baseline(self, layout: Layout) -> Figure | None:
+        """Return the memory of the process above its baseline; None if it was not measured.
+
+        The sum of contexts that were measured two at a time has no ± that is known.
+        """
+        result = self._study.result(layout)
+        if result is None or result.outcome != "ok":
+            return None
+        measured = Figure.of(result.memory.application_memory_over_baseline_bytes)
+        if measured is None:
+            return None
+        return Figure(measured.median, plus_minus_of_values(measured.values))
+
+    def _baseline(self) -> Figure:
+        """Return the do-nothing baseline, which every plan has measured."""
+        values: list[int] = []
+        for result in self._study.results.values():
+            values += [size for size in result.memory.baseline_memory_bytes if size is not None]
+        return Figure(statistics.median(values), plus_minus_of_values(values))
 
     def _peak_bytes(self, layout: Layout, internal: int) -> int:
         """Return the peak before contexts infer; shared internal memory comes after them all."""
@@ -192,11 +218,6 @@ class NpuCosts:
         first["internal"] -= internal
         first["io"] -= io
         return _Cost(first, further, internal, io)
-
-    def _measured(self, model: int, form: Form) -> Result:
-        result = self._study.result(self._alone(model, form))
-        assert result is not None
-        return result
 
     def _alone(self, model: int, form: Form) -> Layout:
         return self._study.alone(model, form, _CONTEXTS, 1)

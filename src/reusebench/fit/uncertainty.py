@@ -19,7 +19,13 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-__all__ = ["HEAP_BYTES", "off_the_line", "plus_minus_of_left_over", "plus_minus_of_process"]
+__all__ = [
+    "HEAP_BYTES",
+    "off_the_line",
+    "plus_minus_of_left_over",
+    "plus_minus_of_process",
+    "plus_minus_of_values",
+]
 
 #: Memory that glibc may leave over at the top of each heap (M_TRIM_THRESHOLD, mallopt(3)).
 HEAP_BYTES = 128 * 1024
@@ -53,11 +59,21 @@ def plus_minus_of_process(
     own = _deviations(of_form)
     if own:
         squares = statistics.fmean(deviation**2 for deviation in own)
-        quantile = _QUANTILE_OF_MANY
-        if len(own) <= len(_QUANTILES):
-            quantile = _QUANTILES[len(own) - 1]
-        plus_minus = max(plus_minus, quantile * math.sqrt(squares))
+        plus_minus = max(plus_minus, _quantile(len(own)) * math.sqrt(squares))
     return max(plus_minus * math.sqrt(1 + 1 / max(repeats, 1)), _PAGES_BYTES)
+
+
+def plus_minus_of_values(values: Sequence[float]) -> float | None:
+    """Return the ± of one more process around the median of these; None if there is only one."""
+    if len(values) < 2:
+        return None
+    plus_minus = _quantile(len(values) - 1) * statistics.stdev(values)
+    return max(plus_minus * math.sqrt(1 + 1 / len(values)), _PAGES_BYTES)
+
+
+def _quantile(degrees: int) -> float:
+    """Return Student's quantile for this many degrees of freedom."""
+    return _QUANTILES[degrees - 1] if degrees <= len(_QUANTILES) else _QUANTILE_OF_MANY
 
 
 def _upper_quartile(values: Sequence[float]) -> float:
@@ -123,7 +139,7 @@ def _bend(sizes: Mapping[int, float], low: int, middle: int, high: int) -> float
 
 
 def _off_the_chord(sizes: Mapping[int, float], low: int, middle: int, high: int) -> float:
-    """Return how far the size at `middle` is from the line between the two others."""
+    """Return the distance of the size at `middle` from the line between the two others."""
     share = (middle - low) / (high - low)
     line = sizes[low] * (1 - share) + sizes[high] * share
     return abs(sizes[middle] - line)
