@@ -35,11 +35,11 @@ from benchmarks.quick import own_folder, parse, tiny_model
 from reusebench.fit.layouts import ContextGroup, Demand, Layout, spread
 from reusebench.fit.process_costs import ProcessCosts
 from reusebench.fit.search import Wish, search
-from reusebench.fit.study import WEIGHTS, Study
+from reusebench.fit.study import Study
 from reusebench.harness.measuring.models.model_files import ModelFile
 from reusebench.harness.model_request import ModelRequest, resolve_model_sets
 from reusebench.harness.selection import resolve_targets
-from reusebench.measured.plan import INPUT, LOAD, OUTPUT, SHARED_CONTEXT, Context, Plan
+from reusebench.measured.plan import DUP, INPUT, LOAD, OUTPUT, SHARED_CONTEXT, Context, Plan
 from reusebench.models.errors import ModelError
 from reusebench.models.networks.layers import (
     Activation,
@@ -383,7 +383,9 @@ def _over_baseline(result: Result) -> float:
 
 def _pairs(cores: int) -> Iterator[tuple[Context, ...]]:
     """Yield every pair of contexts, the second of which may infer beside the first."""
-    for mechanism, shares, first, second in product(WEIGHTS, (False, True), _TENSORS, _TENSORS):
+    # No runtime on a CPU takes its weights from memory of the application.
+    mechanisms = (LOAD, DUP, SHARED_CONTEXT)
+    for mechanism, shares, first, second in product(mechanisms, (False, True), _TENSORS, _TENSORS):
         if mechanism == SHARED_CONTEXT and shares:
             continue
         contexts = []

@@ -99,6 +99,7 @@ def plain_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
 def short_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure each plan in one process, which infers for less than half a second."""
     monkeypatch.setattr("reusebench.commands.fit._REPEATS", {"npu": 1, "cpu": 1})
+    monkeypatch.setattr("reusebench.commands.fit._REPEATS_OF_RECOMMENDED", {"npu": 2, "cpu": 1})
     monkeypatch.setattr("reusebench.fit.study._TIMED_S", 0.4)
 
 

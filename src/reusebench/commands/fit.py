@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -61,8 +61,8 @@ _FREE = "free"
 _MIB = 2**20
 #: NPU memory is exact in every repeat; memory of a process moves.
 _REPEATS = {"npu": 1, "cpu": 2}
-#: Processes of a recommended layout on an NPU: its process is measured for nothing else.
-_REPEATS_OF_RECOMMENDED = 3
+#: Processes of a recommended layout.
+_REPEATS_OF_RECOMMENDED = {"npu": 3, "cpu": 2}
 
 
 _count = click.IntRange(min=1, max=MOST_CONTEXTS)
@@ -348,7 +348,7 @@ class _Measuring:
         return (result.runtime, result.target) == (self.runtime, self.target.name)
 
     def measure(
-        self, layouts: Sequence[Layout], reason: str, repeats: int | None = None
+        self, layouts: Sequence[Layout], reason: str, repeats: Mapping[str, int] | None = None
     ) -> list[Result]:
         """Measure the layouts and return the results; raise UserError if pytest could not begin."""
         plans = []
@@ -356,7 +356,7 @@ class _Measuring:
             plans.append(self.study.plan(layout, _name(layout, number)))
         noun = "plan" if len(plans) == 1 else "plans"
         click.echo(f"{reason}: {len(plans)} {noun}", err=True)
-        results = self._run(plans, repeats)
+        results = self._run(plans, repeats or _REPEATS)
         self.study.add(results, calibrations(self.storage))
         unmeasured = [layout for layout in layouts if self.study.result(layout) is None]
         if unmeasured:
@@ -366,24 +366,23 @@ class _Measuring:
     def verify(self, plan: Plan) -> Result:
         """Return the result of the plan, measured in fresh processes."""
         click.echo("Verifying", err=True)
-        results = self._run([plan])
+        results = self._run([plan], _REPEATS_OF_RECOMMENDED)
         if not results or results[-1].outcome != "ok":
             failure = str(results[-1].failure) if results else "pytest did not measure it"
             raise UserError(f"the recommended layout could not be measured: {failure}")
         return results[-1]
 
-    def _options(self, plan_files: Sequence[Path], repeats: int | None) -> list[str]:
-        """Return pytest's options for a session with these plans."""
-        repeats = repeats or _REPEATS[find_runtime(self.runtime).device]
+    def _options(self, plan_files: Sequence[Path], repeats: Mapping[str, int]) -> list[str]:
+        """Return pytest's options for a session with these plans; `repeats` are by device."""
         options = [f"--plan={file}" for file in plan_files]
         options += ["--runtime", self.runtime, "--target", self.selection.target]
-        options += ["--repeats", str(repeats)]
+        options += ["--repeats", str(repeats[find_runtime(self.runtime).device])]
         options += ["-q", "--no-header", "--benchmark-quiet"]
         if self.selection.rknn_library:
             options += ["--rknn-library", str(self.selection.rknn_library)]
         return options
 
-    def _run(self, plans: Sequence[Plan], repeats: int | None = None) -> list[Result]:
+    def _run(self, plans: Sequence[Plan], repeats: Mapping[str, int]) -> list[Result]:
         storage = calibrations(self.storage)
         with OwnFolder() as folder:
             files = [folder / f"{plan.scenario}.json" for plan in plans]
@@ -436,8 +435,7 @@ def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
                 unproven = costs.unproven(candidate.layout)
         if not unproven:
             break
-        repeats = _REPEATS_OF_RECOMMENDED if study.demand.binds else None
-        measuring.measure(unproven, "Measuring the recommended layout", repeats)
+        measuring.measure(unproven, "Measuring the recommended layout", _REPEATS_OF_RECOMMENDED)
     return stored_answer(study, wish, answer)
 
 

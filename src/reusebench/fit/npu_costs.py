@@ -66,9 +66,9 @@ class NpuCosts:
         """
         layouts = [self._alone(group.model, group.form) for group in layout.groups]
         forms_to_measure = [alone for alone in layouts if self._study.result(alone) is None]
-        if forms_to_measure or self._study.result(layout) is not None:
-            return forms_to_measure
-        return [layout]
+        result = self._study.result(layout)
+        knows_process = result is not None and (result.failure or len(result.repeats) > 1)
+        return forms_to_measure if forms_to_measure or knows_process else [layout]
 
     def forms(self, model: int) -> Iterator[Form]:
         """Yield the forms that are not known to be impossible."""
