@@ -129,7 +129,7 @@ _LAYERS = {
         "messages runtimes plan failures heap usage schedule streams driver versions launch start"
     ),
     "system": "package files interrupts processes cache user_files",
-    "fit": "layouts prediction study npu_costs process_costs search answering",
+    "fit": "layouts prediction study uncertainty npu_costs process_costs search answering",
     "reports": (
         "errors base results shared explanation claims streams compare versions history material"
         " sections page"
