@@ -76,6 +76,14 @@ class PackageSource:
         shown = self._run("apt-cache", "depends", "--important", package).stdout
         return re.findall(r"^ *\|?(?:Pre)?Depends: ([a-z0-9][a-z0-9.+-]*)", shown, re.MULTILINE)
 
+    def fetch_with_dependencies(self, names: Sequence[str]) -> list[Path]:
+        """Download the packages and all that they depend on, and return their files."""
+        options = ("--download-only", "--yes", "--no-install-recommends")
+        done = self._run("apt-get", "install", *options, *_SIGNED, *names)
+        if done.returncode:
+            raise self.not_offered(", ".join(names), done.stderr)
+        return sorted((self._folder / "cache/archives").glob("*.deb"))
+
     def fetch(self, names: Sequence[str]) -> list[Path]:
         """Download the packages, and return their files."""
         folder = self._folder / "packages"
