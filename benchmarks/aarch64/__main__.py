@@ -11,6 +11,7 @@ The first run fetches 0.7 GB for each release, from Debian and PyPI, into --fold
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import time
@@ -36,6 +37,9 @@ _SUFFIXES = {
     "ncnn": ".param",
     "litert": ".tflite",
 }
+_CHECKS = ("record", "contract", "adapter", "bench", "fit")
+#: Pytest's last line.
+_SUMMARY = re.compile(r"^\d+ passed")
 _TESTS = "tests/measured/runtimes"
 _REUSEBENCH = ("python3", "-m", "reusebench")
 _PYTEST = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow")
@@ -50,6 +54,12 @@ import sys
 from reusebench.models import Recipe, ensure_all
 (model,) = ensure_all(sys.argv[1], [Recipe("tiny", 64, 1)])
 print(model)
+"""
+#: Arguments: that program as $0, the suffix of the network's file, and the command.
+_WITH_MODEL = """\
+model=$(python3 -c "$0" "$1") || exit 1
+shift
+exec "$@" "--model=$model"
 """
 #: Allocates 32 MiB between two marks.
 _RECORDED = """\
@@ -69,8 +79,14 @@ mark(b"filled")
 class _Check:
     """A command of the machine; it works if its exit code is 0."""
 
-    title: str
+    runtime: str
+    kind: str
     command: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """Return its name in the printed line."""
+        return f"{self.runtime}: {self.kind}" if self.runtime else self.kind
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,21 +94,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.aarch64", description=__doc__)
     parser.add_argument("--debian", choices=RELEASES, action="append", help="default: all")
     parser.add_argument("--runtime", choices=_SUFFIXES, action="append", help="default: all")
+    parser.add_argument("--check", choices=_CHECKS, action="append", help="default: all")
     parser.add_argument(
         "--folder",
         type=Path,
         default=cache_root() / "aarch64",
         help="where the machines are made (default: %(default)s)",
     )
-    options = parse(parser, arguments, ["--debian=12", "--runtime=onnxruntime"])
+    options = parse(parser, arguments, ["--debian=12", "--check=record"])
     runtimes = options.runtime or list(_SUFFIXES)
+    wanted = options.check or list(_CHECKS)
     has_failed = False
     for number in options.debian or list(RELEASES):
         machine = _machine(number, options.folder, may_fetch=not options.quick)
-        for check in _checks(machine, runtimes):
-            has_failed = not _passes(machine, check) or has_failed
-            if options.quick:
-                break
+        for check in _checks(runtimes):
+            if check.kind in wanted:
+                has_failed = not _passes(machine, check) or has_failed
     return 1 if has_failed else 0
 
 
@@ -110,27 +127,23 @@ def _machine(number: str, folder: Path, may_fetch: bool) -> Machine:
     return machine
 
 
-def _checks(machine: Machine, runtimes: Sequence[str]) -> Iterator[_Check]:
+def _checks(runtimes: Sequence[str]) -> Iterator[_Check]:
     options = ("--storage", _STORAGE, "--marker", "3")
     program = ("python3", "-c", _RECORDED)
-    yield _Check("record", (*_REUSEBENCH, "record", *options, "--", *program))
+    yield _Check("", "record", (*_REUSEBENCH, "record", *options, "--", *program))
     for runtime in runtimes:
-        model = f"--model={_model(machine, runtime)}"
-        chosen = (f"--runtime={runtime}", model)
-        tests = f"{_TESTS}/test_contract.py"
-        yield _Check(f"{runtime}: contract", (*_PYTEST, tests, "-k", f"[{runtime}"))
-        yield _Check(f"{runtime}: adapter", (*_PYTEST, f"{_TESTS}/test_{runtime}_adapter.py"))
-        yield _Check(f"{runtime}: bench", (*_PYTEST, "bench/", "--quick", _KEPT, *chosen, *_SMALL))
-        yield _Check(
-            f"{runtime}: fit",
-            (*_REUSEBENCH, "fit", "--storage", _STORAGE, *chosen, *_FITTED),
-        )
+        chosen = f"--runtime={runtime}"
+        yield _Check(runtime, "contract", (*_PYTEST, f"{_TESTS}/test_contract.py", f"-k[{runtime}"))
+        yield _Check(runtime, "adapter", (*_PYTEST, f"{_TESTS}/test_{runtime}_adapter.py"))
+        bench = (*_PYTEST, "bench/", "--quick", _KEPT, chosen, *_SMALL)
+        yield _Check(runtime, "bench", _with_model(runtime, bench))
+        fit = (*_REUSEBENCH, "fit", "--storage", _STORAGE, chosen, *_FITTED)
+        yield _Check(runtime, "fit", _with_model(runtime, fit))
 
 
-def _model(machine: Machine, runtime: str) -> str:
-    """Return the path of the smallest built-in network in the machine, made by the machine."""
-    made = machine.run(("python3", "-c", _MAKE_MODEL, _SUFFIXES[runtime]), _LIMIT_S)
-    return made.stdout.strip().rpartition("\n")[2]
+def _with_model(runtime: str, command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command with --model, which makes the smallest built-in network first."""
+    return ("sh", "-c", _WITH_MODEL, _MAKE_MODEL, _SUFFIXES[runtime], *command)
 
 
 def _passes(machine: Machine, check: _Check) -> bool:
@@ -147,7 +160,9 @@ def _passes(machine: Machine, check: _Check) -> bool:
         shown = "\n".join(f"        {line}" for line in lines[-_LINES:])
         print(f"    {check.title:24}FAILED, exit code {done.returncode}\n{shown}", flush=True)
         return False
-    print(f"    {check.title:24}{seconds:6.0f} s  {lines[-1]}", flush=True)
+    # Some libraries print when the process ends.
+    summary = next(filter(_SUMMARY.search, reversed(lines)), lines[-1])
+    print(f"    {check.title:24}{seconds:6.0f} s  {summary}", flush=True)
     return True
 
 

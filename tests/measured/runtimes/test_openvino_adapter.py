@@ -213,7 +213,7 @@ def test_what_openvino_cannot_do(
 
 
 def test_options(openvino: Runtime, tiny_model: Path) -> None:
-    """Options of threads give equal outputs; bfloat16 gives others, if the processor has it."""
+    """Options of threads give equal outputs; bfloat16 gives near ones, if the processor has it."""
     expected = _outputs(openvino.load(str(tiny_model), None, Memory()))
     for option in (
         "NUM_STREAMS=0",
@@ -225,9 +225,9 @@ def test_options(openvino: Runtime, tiny_model: Path) -> None:
     (halved,) = _outputs(
         openvino.load(str(tiny_model), None, Memory(options=("INFERENCE_PRECISION_HINT=bf16",)))
     )
-    assert np.allclose(
-        np.frombuffer(halved, np.float32), np.frombuffer(expected[0], np.float32), atol=0.1
-    )
+    exact = np.frombuffer(expected[0], np.float32)
+    # A value has 8 bits in each of some 50 layers.
+    assert np.abs(np.frombuffer(halved, np.float32) - exact).max() < 0.2 * np.abs(exact).max()
 
 
 def test_threads_do_not_become_more(openvino: Runtime, tiny_model: Path) -> None:
