@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -22,6 +23,8 @@ from pathlib import Path
 from benchmarks.aarch64.machine import Machine
 from benchmarks.aarch64.parts import RELEASES, ensure_emulator, ensure_machine
 from benchmarks.quick import parse, skip
+from reusebench.models import Recipe, ensure_all
+from reusebench.models.errors import ModelError
 from reusebench.system.cache import cache_root
 from reusebench.targets.errors import TargetError
 
@@ -45,22 +48,10 @@ _REUSEBENCH = ("python3", "-m", "reusebench")
 _PYTEST = ("python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow")
 _SMALL = ("--streams=2", "--contexts=2", "--repeats=1", "--rounds=2", "--time-limit=600")
 _FITTED = ("--limit=2GiB", "--streams=2", "--contexts=2")
-#: A folder of the machine.
+#: Folders of the machine.
 _STORAGE = "/home/results"
+_MODELS = "/home/models"
 _KEPT = f"--benchmark-storage=file://{_STORAGE}"
-#: Prints the path of the smallest built-in network.
-_MAKE_MODEL = """\
-import sys
-from reusebench.models import Recipe, ensure_all
-(model,) = ensure_all(sys.argv[1], [Recipe("tiny", 64, 1)])
-print(model)
-"""
-#: Arguments: that program as $0, the suffix of the network's file, and the command.
-_WITH_MODEL = """\
-model=$(python3 -c "$0" "$1") || exit 1
-shift
-exec "$@" "--model=$model"
-"""
 #: Allocates 32 MiB between two marks.
 _RECORDED = """\
 import os
@@ -107,6 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     has_failed = False
     for number in options.debian or list(RELEASES):
         machine = _machine(number, options.folder, may_fetch=not options.quick)
+        if "bench" in wanted or "fit" in wanted:
+            for runtime in runtimes:
+                _put_model(machine, _SUFFIXES[runtime])
         for check in _checks(runtimes):
             if check.kind in wanted:
                 has_failed = not _passes(machine, check) or has_failed
@@ -132,18 +126,25 @@ def _checks(runtimes: Sequence[str]) -> Iterator[_Check]:
     program = ("python3", "-c", _RECORDED)
     yield _Check("", "record", (*_REUSEBENCH, "record", *options, "--", *program))
     for runtime in runtimes:
-        chosen = f"--runtime={runtime}"
         yield _Check(runtime, "contract", (*_PYTEST, f"{_TESTS}/test_contract.py", f"-k[{runtime}"))
         yield _Check(runtime, "adapter", (*_PYTEST, f"{_TESTS}/test_{runtime}_adapter.py"))
-        bench = (*_PYTEST, "bench/", "--quick", _KEPT, chosen, *_SMALL)
-        yield _Check(runtime, "bench", _with_model(runtime, bench))
-        fit = (*_REUSEBENCH, "fit", "--storage", _STORAGE, chosen, *_FITTED)
-        yield _Check(runtime, "fit", _with_model(runtime, fit))
+        chosen = (f"--runtime={runtime}", f"--model={_MODELS}/tiny{_SUFFIXES[runtime]}")
+        bench = (*_PYTEST, "bench/", "--quick", _KEPT, *chosen, *_SMALL)
+        yield _Check(runtime, "bench", bench)
+        fit = (*_REUSEBENCH, "fit", "--storage", _STORAGE, *chosen, *_FITTED)
+        yield _Check(runtime, "fit", fit)
 
 
-def _with_model(runtime: str, command: Sequence[str]) -> tuple[str, ...]:
-    """Return a command with --model, which makes the smallest built-in network first."""
-    return ("sh", "-c", _WITH_MODEL, _MAKE_MODEL, _SUFFIXES[runtime], *command)
+def _put_model(machine: Machine, suffix: str) -> None:
+    """Put the smallest built-in network into the machine; converters run here, on the PC."""
+    try:
+        (model,) = ensure_all(suffix, [Recipe("tiny", 64, 1)])
+    except ModelError as error:
+        skip(str(error))
+    folder = machine.path(_MODELS)
+    folder.mkdir(exist_ok=True)
+    for file in model.parent.glob(f"{model.stem}.*"):
+        shutil.copy(file, folder / f"tiny{file.suffix}")
 
 
 def _passes(machine: Machine, check: _Check) -> bool:

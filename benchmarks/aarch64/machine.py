@@ -55,6 +55,10 @@ class Machine:
         for name in ("checkout", "home"):
             (root / name).mkdir(exist_ok=True)
 
+    def path(self, path: str) -> Path:
+        """Return this machine's path of a file of the machine."""
+        return self._root / path.lstrip("/")
+
     def run(self, command: Sequence[str], time_limit_s: float) -> subprocess.CompletedProcess[str]:
         """Run a program of the machine in the checkout, and return its output, errors included.
 
