@@ -159,7 +159,7 @@ def _install_wheels(release: Release, folder: Path) -> None:
 
 
 def _requirements(python: str) -> list[str]:
-    """Return what reusebench and its extras need on aarch64 with a version of Python."""
+    """Return the requirements of reusebench and its extras on aarch64 with a version of Python."""
     machine = {"python_version": python, "platform_machine": "aarch64"}
     needed = []
     for line in importlib.metadata.requires("reusebench") or []:

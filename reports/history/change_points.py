@@ -171,7 +171,7 @@ class _Judged:
         return self._fit.cost * self._deviation**2
 
     def changes(self) -> SeriesChanges:
-        """Return what was found, in the metric's unit."""
+        """Return levels, drift, waves and outliers in the metric's unit."""
         fit = self._fit
         if fit is None:
             level = float(self._means.mean())

@@ -210,7 +210,6 @@ def test_what_contexts_add(model: str, prepared: str) -> None:
             cwd=CHECKOUT,
             capture_output=True,
             text=True,
-            timeout=TIME_LIMIT_S,
             check=True,
         )
         return int(done.stdout)
