@@ -141,7 +141,7 @@ class SeriesFit:
         return len(self.factors) - self.level_count + bool(self.shape.tones)
 
     def wave_at(self, times: np.ndarray) -> np.ndarray:
-        """Return what the wave adds at these times."""
+        """Return the values of the wave at these times."""
         first = self.level_count + self.shape.has_drift
         wave: np.ndarray = (
             replace(self.shape, has_drift=False).columns(times) @ self.factors[first:]
