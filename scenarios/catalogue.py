@@ -152,11 +152,15 @@ class Scenario:
                 cores=parameters.cores,
                 rounds=parameters.rounds,
                 schedule=parameters.schedule if self.has_streams else None,
-                cycles=Cycles(self.cycles, parameters.cycles) if self.cycles else None,
+                cycles=_cycles(self.cycles, parameters) if self.cycles else None,
                 fills=self.fills,
             )
             plans.append(plan)
         return plans
+
+
+def _cycles(kind: str, parameters: Parameters) -> Cycles:
+    return Cycles(kind, parameters.cycles, parameters.cycle_inferences)
 
 
 def _of_cycles(kind: str, *contexts: Context) -> Scenario:

@@ -9,6 +9,7 @@ from typing import Any, Callable, Optional
 
 from reusebench.measured.plan import (
     DUP,
+    INFERENCES_PER_CYCLE,
     INPUT,
     INTERNAL,
     LOAD,
@@ -80,6 +81,8 @@ class Parameters:
     schedule: Optional[Streams] = None
     #: Number of cycles of scenarios that have them.
     cycles: int = 1
+    #: Number of inferences in a cycle of them.
+    cycle_inferences: int = INFERENCES_PER_CYCLE
     #: Upper bound of contexts in a scenario that fills. There are six such scenarios, and on the
     #: virtual board a context takes 0.2 s on a slow machine.
     limit_contexts: int = 24

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reusebench.measured.plan import INFERENCES, INFERENCES_PER_CYCLE, MOST_CYCLES
+from reusebench.measured.plan import INFERENCES, MOST_CYCLES
 from reusebench.reports.base.trend import Precision, Trend, trend
 from reusebench.reports.results.rows import Row
 
@@ -23,6 +23,8 @@ _COUNTS = {
     "fds": Precision(least_growth=0.1, reading_error=0.5),
     "mappings": Precision(least_growth=0.25, reading_error=1),
     "threads": Precision(least_growth=0.1, reading_error=0.5),
+    "children": Precision(least_growth=0.1, reading_error=0.5),
+    "zombies": Precision(least_growth=0.1, reading_error=0.5),
 }
 #: The quantities that are judged, in the order of tables.
 QUANTITIES = (*IN_BYTES, *_COUNTS)
@@ -93,6 +95,8 @@ def drifts(row: Row) -> dict[str, Drift]:
         "fds": series.fds,
         "mappings": series.mappings,
         "threads": series.threads,
+        "children": series.children,
+        "zombies": series.zombies,
     }
     return {
         quantity: _drift(row, quantity, readings)
@@ -149,18 +153,25 @@ def unclear(row: Row) -> list[Drift]:
 
 
 def judged(row: Row) -> dict[str, Drift]:
-    """Return the drifts by quantity; without memory if only the heap can tell of it."""
+    """Return the drifts by quantity; without memory if only the heap can tell of it.
+
+    The heap of the process says nothing of its children.
+    """
     drifts_by_name = dict(drifts(row))
     heap = drifts_by_name.get("heap")
     memory = drifts_by_name.get("memory")
-    if heap and memory and memory.verdict == "unknown" and heap.verdict in _NOT_GROWING:
+    children = drifts_by_name.get("children")
+    has_children = children is not None and any(children.readings)
+    heap_tells = heap is not None and heap.verdict in _NOT_GROWING and not has_children
+    if memory and memory.verdict == "unknown" and heap_tells:
         del drifts_by_name["memory"]
     return drifts_by_name
 
 
 def _per_cycle(row: Row) -> int:
     """Return the number of times that a slope counts a cycle."""
-    return INFERENCES_PER_CYCLE if is_per_inference(row) else 1
+    cycles = row.info.plan.cycles
+    return cycles.inferences if cycles and is_per_inference(row) else 1
 
 
 def _warm_up(cycles: int) -> int:

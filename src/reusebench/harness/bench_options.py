@@ -190,6 +190,15 @@ def _add_effort_options(add: Callable[..., None]) -> None:
         ),
     )
     add(
+        "--cycle-inferences",
+        metavar="N",
+        type=_number(int, 1, MOST_INFERENCES),
+        help=(
+            "Inferences in a cycle of cycles_inferences; fewer for a model that is slow. Default:"
+            f" {DEFAULT.cycle_inferences}."
+        ),
+    )
+    add(
         "--quick",
         action="store_true",
         help=(
@@ -290,6 +299,7 @@ def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) 
         npu_cores=CHIPS[chip].npu_cores if chip else 1,
         pace=StreamPace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
         cycles=option.cycles or effort.cycles,
+        cycle_inferences=option.cycle_inferences or effort.cycle_inferences,
         limit_contexts=option.limit_contexts,
     )
 

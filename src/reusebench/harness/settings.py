@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from reusebench.harness.errors import UserError
-from reusebench.measured.plan import Model, Streams, Video
+from reusebench.measured.plan import INFERENCES_PER_CYCLE, Model, Streams, Video
 from reusebench.measured.runtimes import find_runtime
 from reusebench.samplers.errors import SamplerError
 from reusebench.samplers.host import Host
@@ -81,6 +81,8 @@ class Settings:
     pace: StreamPace = StreamPace()
     #: Cycles of a scenario that repeats the same actions.
     cycles: int = 1
+    #: Inferences in a cycle of them.
+    cycle_inferences: int = INFERENCES_PER_CYCLE
     #: Upper bound of contexts when they are added until one fails.
     limit_contexts: int = Parameters.limit_contexts
     #: Run up to this many processes if memory differs between the first `repeats`; None: never.
@@ -105,6 +107,7 @@ class Settings:
             binds=_on_npu(runtime),
             schedule=schedule,
             cycles=self.cycles,
+            cycle_inferences=self.cycle_inferences,
             limit_contexts=self.limit_contexts,
         )
 

@@ -30,7 +30,6 @@ from reusebench.measured.failures import kind_of, message_of
 from reusebench.measured.plan import (
     DUP,
     INFERENCES,
-    INFERENCES_PER_CYCLE,
     IO_MEMORY,
     REPLACED,
     SHARED_WEIGHT_MEMORY,
@@ -284,11 +283,12 @@ class Walk:
     def _cycle(self) -> Dict[str, Any]:
         assert self._plan.cycles is not None
         kind = self._plan.cycles.kind
+        inferences = self._plan.cycles.inferences
         last = len(self._plan.contexts) - 1
         if kind == INFERENCES:
             context = self._contexts[0]
             worker = self._workers[0]
-            run_on_all([worker], [lambda: _infer(context, INFERENCES_PER_CYCLE)])
+            run_on_all([worker], [lambda: _infer(context, inferences)])
             return {}
         if kind == IO_MEMORY:
             self._contexts[0].renew_io()

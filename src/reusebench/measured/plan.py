@@ -104,8 +104,7 @@ REPLACED = "replaced"
 #: Number of contexts, the first ones of the plan, that stay alive between cycles. Cycles that make
 #: contexts make the plan's last.
 CYCLE_KINDS = {INFERENCES: 1, CONTEXTS: 0, DUPS: 1, IO_MEMORY: 1, REPLACED: 2}
-#: Inferences in a cycle of them: a leak of one inference counts ten times, so that few cycles show
-#: it.
+#: Inferences in a cycle of them, in plans that do not say it.
 INFERENCES_PER_CYCLE = 10
 
 #: More than any board serves; a stored plan may come from anywhere.
@@ -259,6 +258,9 @@ class Cycles:
     #: A key of CYCLE_KINDS.
     kind: str
     count: int
+    #: Inferences in a cycle of INFERENCES: a leak of each counts as often, so that few cycles show
+    #: it.
+    inferences: int = INFERENCES_PER_CYCLE
 
 
 class Step(NamedTuple):
@@ -343,8 +345,10 @@ class Plan:
             raise self._refusal(
                 f"unknown kind of cycles {cycles.kind!r}; valid: {', '.join(CYCLE_KINDS)}"
             )
-        if cycles.count < 1 or self.schedule is not None:
-            raise self._refusal("cycles are 1 or more, and in no schedule of streams")
+        if min(cycles.count, cycles.inferences) < 1 or self.schedule is not None:
+            raise self._refusal(
+                "cycles are 1 or more, of 1 inference or more, and in no schedule of streams"
+            )
         makes_one_more = cycles.kind in (CONTEXTS, DUPS)
         wanted = CYCLE_KINDS[cycles.kind] + makes_one_more
         if len(self.contexts) != wanted:

@@ -9,7 +9,8 @@ from reusebench.samplers.host import Host, names_in
 
 __all__ = ["Relation", "all_processes", "descendants", "fields_after_name", "parse_relation"]
 
-#: Fields of /proc/PID/stat after the name (proc(5)): ppid and session.
+#: Fields of /proc/PID/stat after the name (proc(5)): state, ppid and session.
+_STATE_FIELD = 0
 _PARENT_FIELD = 1
 _SESSION_FIELD = 3
 
@@ -20,6 +21,8 @@ class Relation(NamedTuple):
     pid: int
     parent: int
     session: int
+    #: Whether it has ended, and its parent has not waited for it.
+    is_zombie: bool = False
 
 
 def all_processes(host: Host) -> list[int]:
@@ -34,7 +37,9 @@ def parse_relation(stat: bytes | OSError) -> Relation | None:
     text = stat.decode(errors="replace")
     fields = fields_after_name(text)
     pid = int(text.split(maxsplit=1)[0])
-    return Relation(pid, int(fields[_PARENT_FIELD]), int(fields[_SESSION_FIELD]))
+    parent = int(fields[_PARENT_FIELD])
+    session = int(fields[_SESSION_FIELD])
+    return Relation(pid, parent, session, fields[_STATE_FIELD] == "Z")
 
 
 def fields_after_name(stat: str) -> list[str]:

@@ -66,7 +66,9 @@ def read_process(host: Host, pid: int, with_dmabufs: bool = False) -> ProcessMem
     except FileNotFoundError:
         raise ProcessLookupError(f"process {pid} has gone") from None
 
-    children, unread = _read_children(host, descendants(pid, relations))
+    started = descendants(pid, relations)
+    zombies = {relation.pid for relation in relations if relation.is_zombie}
+    children, unread = _read_children(host, started)
     members = [root, *children]
     open_files = _OPEN_FILES.search(limits)
     totals = _sum(_totals(member.mapped) for member in members)
@@ -93,6 +95,7 @@ def read_process(host: Host, pid: int, with_dmabufs: bool = False) -> ProcessMem
         child_count=len(children),
         child_pss_bytes=sum(child.mapped["Pss"] for child in children),
         unread_child_count=unread,
+        zombie_count=len(zombies.intersection(started)),
     )
 
 

@@ -75,6 +75,8 @@ class ProcessMemory(msgspec.Struct, frozen=True):
     child_pss_bytes: int = 0
     #: Processes below it whose memory this user may not read.
     unread_child_count: int = 0
+    #: Processes below it that have ended and that their parents have not waited for.
+    zombie_count: int = 0
 
 
 class SystemMemory(msgspec.Struct, frozen=True):

@@ -207,6 +207,9 @@ class CycleSeries(msgspec.Struct, frozen=True, kw_only=True):
     #: Lines of /proc/self/maps.
     mappings: tuple[int, ...]
     threads: tuple[int, ...]
+    #: Processes that it has started, and those of them that have ended and are not waited for.
+    children: Optional[tuple[int, ...]] = None
+    zombies: Optional[tuple[int, ...]] = None
 
     def __post_init__(self) -> None:
         """Refuse lists of different length."""

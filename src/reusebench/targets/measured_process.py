@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from reusebench.measured.messages import Message
-from reusebench.measured.plan import INFERENCES_PER_CYCLE, Model, Plan, Step
+from reusebench.measured.plan import Model, Plan, Step
 from reusebench.measured.runtimes.base import Interface, Preparation
 from reusebench.system.interrupts import first_interrupt_calls
 from reusebench.targets.barriers import (
@@ -199,7 +199,11 @@ class _Walk:
         """
         if self._plan.schedule is not None:
             return self._time_limit_s
-        rounds = {"steady": self._plan.rounds, "cycle": INFERENCES_PER_CYCLE}.get(step.phase, 0)
+        rounds = 0
+        if step.phase == "steady":
+            rounds = self._plan.rounds
+        elif step.phase == "cycle" and self._plan.cycles is not None:
+            rounds = self._plan.cycles.inferences
         firsts_ns = [
             barrier.data.latency_ns
             for barrier in self.run.barriers

@@ -70,6 +70,8 @@ def cycles_result(
     memory: Shape = level,
     heap: Shape | None = level,
     fds: Shape = level,
+    children: Shape = level,
+    zombies: Shape = level,
     allocated: Shape | None = None,
     computes: bool = True,
     failure: Failure | None = None,
@@ -85,6 +87,8 @@ def cycles_result(
         fds=_series(fds, 10, cycles),
         mappings=_series(level, 300, cycles),
         threads=_series(level, 3, cycles),
+        children=_series(children, 0, cycles),
+        zombies=_series(zombies, 0, cycles),
     )
     return changed(info, cycles=series)
 
@@ -145,6 +149,16 @@ def test_what_grows(tmp_path: Path, scenario: str, shapes: dict[str, Shape], tol
     (sentence,) = leak_sentences([row], ENGLISH)
     assert told in sentence
     assert "of memory" not in sentence
+
+
+def test_zombies_are_told(tmp_path: Path) -> None:
+    """A child of each cycle that nobody waits for grows; the heap does not speak for children."""
+    row = _row(tmp_path / "zombies", zombies=steady(1))
+    assert _grown(row) == ["zombies"]
+    (sentence,) = leak_sentences([row], ENGLISH)
+    assert "each cycle leaks 1.00 ±0.10 zombies (1,440 a day)." in sentence
+    row = _row(tmp_path / "children", memory=noisy, children=lambda _: 1)
+    assert [drift.quantity for drift in unclear(row)] == ["memory"]
 
 
 def test_memory_that_the_heap_does_not_explain(tmp_path: Path) -> None:
@@ -279,7 +293,15 @@ def test_cycles_beside_other_questions(tmp_path: Path) -> None:
     material = read_material([tmp_path], None)
     table = find_table("leaks")
     rows = list(table.records(material))
-    assert [row["quantity"] for row in rows] == ["memory", "heap", "fds", "mappings", "threads"]
+    assert [row["quantity"] for row in rows] == [
+        "memory",
+        "heap",
+        "fds",
+        "mappings",
+        "threads",
+        "children",
+        "zombies",
+    ]
     assert {row["verdict"] for row in rows} == {"level"}
     assert set(table.columns) == set(rows[0])
     slopes = find_table("slopes").records(material)

@@ -189,6 +189,8 @@ def _cycle_series(barriers: Sequence[BarrierReading]) -> CycleSeries | None:
         fds=tuple(usage.fds for usage in usages),
         mappings=tuple(usage.mappings for usage in usages),
         threads=tuple(usage.threads for usage in usages),
+        children=tuple(reading.process.child_count for reading in readings),
+        zombies=tuple(reading.process.zombie_count for reading in readings),
     )
 
 

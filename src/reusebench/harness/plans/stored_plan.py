@@ -12,7 +12,7 @@ import msgspec
 from reusebench.harness.plans.document import Document
 from reusebench.harness.plans.plan_file import PlanFile, PlanModel, PlanPace, PlanStreams
 from reusebench.harness.plans.plan_name import checked_name, is_built_in
-from reusebench.harness.settings import MOST_CONTEXTS, MOST_FPS
+from reusebench.harness.settings import MOST_CONTEXTS, MOST_FPS, MOST_INFERENCES
 from reusebench.measured.plan import MOST_CYCLES, Context, Model, Plan
 from reusebench.scenarios.catalogue import name_of_plan
 from reusebench.system.user_files import UserFileError, check_file
@@ -27,6 +27,7 @@ class _BoundsOfStreams(msgspec.Struct):
 
 class _BoundsOfCycles(msgspec.Struct):
     count: Annotated[int, msgspec.Meta(le=MOST_CYCLES)]
+    inferences: Annotated[int, msgspec.Meta(le=MOST_INFERENCES)] = 1
 
 
 class _Bounds(msgspec.Struct):

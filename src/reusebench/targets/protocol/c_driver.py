@@ -16,7 +16,6 @@ from reusebench.measured.failures import kind_of, message_of
 from reusebench.measured.messages import Message, Value
 from reusebench.measured.plan import (
     INFERENCES,
-    INFERENCES_PER_CYCLE,
     IO_MEMORY,
     REPLACED,
     SHARED_WEIGHTS,
@@ -245,7 +244,7 @@ def _streams(plan: Plan, schedule: Streams) -> _Pairs:
 def _cycle(plan: Plan, _step: Step) -> _Pairs:
     assert plan.cycles is not None
     if plan.cycles.kind == INFERENCES:
-        return [("inferences", INFERENCES_PER_CYCLE)]
+        return [("inferences", plan.cycles.inferences)]
     if plan.cycles.kind == IO_MEMORY:
         return []
     pairs = _description(plan, len(plan.contexts) - 1)
