@@ -46,6 +46,8 @@ class Claim(msgspec.Struct, frozen=True):
     judge: str
     #: The arguments of the judge.
     parameters: dict[str, Any]
+    #: Rockchip's chips that it is about; None means any.
+    chips: Optional[tuple[str, ...]] = None
 
     @property
     def source(self) -> Source:
@@ -55,6 +57,8 @@ class Claim(msgspec.Struct, frozen=True):
     def concerns(self, group: Group) -> bool:
         """Whether the claim is about the group's runtime and chip."""
         if self.runtimes is not None and group.info.runtime not in self.runtimes:
+            return False
+        if self.chips is not None and group.info.chip not in self.chips:
             return False
         library = "mini" if group.info.chip in _MINI_CHIPS else "full"
         return self.library in (None, library)

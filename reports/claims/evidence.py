@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from reusebench.accounting.account import Account
-from reusebench.accounting.sizes import COMPONENTS
+from reusebench.accounting.sizes import COMPONENTS, ContextMemory
+from reusebench.measured.plan import LOAD
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.claims.judgement import CannotBeJudged
 from reusebench.reports.results.rows import Group, Row
@@ -96,3 +98,36 @@ def component_sizes(row: Row, mechanism: str) -> dict[str, Figure]:
         if figure:
             sizes[name] = figure
     return sizes
+
+
+def loaded_sizes(row: Row, pattern: str) -> Iterator[dict[str, float]]:
+    """Yield the sizes of each context, in each repeat, that has all its memory by itself, of models
+    with such a name.
+
+    They are in bytes, those of buffers in whole pages; `rest_kib` and `total_mib` are rounded as
+    eval_memory prints them. A scenario with the figures of another one yields none.
+    """
+    accounts = [account for account in row.accounts if account.source == "ledger"]
+    if not row.has_planned_contexts or row.info.measured_as or not accounts:
+        return
+    plan = row.info.plan
+    for index, context in enumerate(plan.contexts):
+        is_alone = context.mechanism == LOAD and context.internal is None and not context.outside
+        if is_alone and re.fullmatch(pattern, plan.models[context.model].name):
+            for account in accounts:
+                memory = account.contexts[index] if index < len(account.contexts) else None
+                if memory is not None and memory.has_parts_of_commands:
+                    yield _buffer_sizes(memory)
+
+
+def _buffer_sizes(memory: ContextMemory) -> dict[str, float]:
+    sizes = {name: memory.size_bytes(name) or 0 for name in COMPONENTS}
+    commands = sizes["register_commands"] + sizes["task_list_copy"] + sizes["padding"]
+    rest = sizes["task_list"] + sizes["other"] + commands
+    total = sizes["weights"] + sizes["internal"] + rest
+    return {
+        **sizes,
+        "weights_buffer": sizes["weights"] + sizes["other"] + commands,
+        "rest_kib": round(rest / 1024, 2),
+        "total_mib": round(total / 2**20, 2),
+    }

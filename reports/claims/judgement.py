@@ -44,7 +44,7 @@ class Judgement:
     #: One of CLAIM_VERDICTS.
     verdict: str
     reason: Phrase
-    #: The measured figure, in `unit`: "percent", "bytes" or "buffers".
+    #: The measured figure, in `unit`: "percent", "bytes", "buffers" or "sizes".
     figure: Figure | None = None
     unit: str | None = None
     #: The figure as text, with the figures that it is compared with.

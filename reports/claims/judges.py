@@ -19,6 +19,7 @@ from reusebench.reports.claims.evidence import (
     context_sizes,
     first_measured_row,
     ledger_accounts,
+    loaded_sizes,
     measured_row,
 )
 from reusebench.reports.claims.judgement import (
@@ -300,6 +301,32 @@ def memory_saved(group: Group, scenario: str) -> Judgement:
     return Judgement(verdict, reason, saving.saved, "bytes", Phrase("claims_saved", values))
 
 
+def published_sizes(group: Group, models: Mapping[str, Mapping[str, float]]) -> Judgement:
+    """Judge by the sizes of contexts that load one of the models by themselves.
+
+    `models` has the published sizes by a pattern of the model's name. The claim holds if all are
+    equal in every repeat.
+    """
+    differences = []
+    for row in group.rows:
+        for pattern, published in models.items():
+            for sizes in loaded_sizes(row, pattern):
+                differences += [abs(sizes[name] - size) for name, size in published.items()]
+    if not differences:
+        raise CannotBeJudged("model_not_measured")
+
+    equal = sum(not difference for difference in differences)
+    values = {"equal": equal, "compared": len(differences)}
+    return counted(
+        equal == len(differences),
+        yes="sizes_equal",
+        no="sizes_differ",
+        figure=Figure(equal),
+        unit="sizes",
+        shown=Phrase("claims_sizes", values),
+    )
+
+
 def refused(group: Group, scenario: str) -> Judgement:
     """Judge by the outcome of the scenario: the runtime does not support it."""
     row = any_row(group, scenario)
@@ -320,6 +347,7 @@ JUDGES: dict[str, Callable[..., Judgement]] = {
     "application_memory_read": application_memory_read,
     "copies_avoided": copies_avoided,
     "memory_saved": memory_saved,
+    "published_sizes": published_sizes,
     "refused": refused,
 }
 

@@ -39,6 +39,7 @@ from tests.reports.stored import (
     FAILED,
     MIB,
     NOT_SUPPORTED,
+    NPU_SIZES,
     MakeAccount,
     account_with,
     as_measured,
@@ -409,6 +410,54 @@ def test_slaves_have_no_weights(tmp_path: Path, account: MakeAccount, verdict: s
     assert judgement.verdict == verdict
     if judgement.shown:
         assert "internal tensors 6.00" in judgement.shown.in_words(ENGLISH)
+
+
+def test_published_sizes_are_those_of_contexts_of_their_own(tmp_path: Path) -> None:
+    """Every loaded context of the model counts, in each repeat; a dup does not. One size that
+    differs decides.
+    """
+    info = result(tmp_path, "full_dup", even(3), npu=npu_account)
+    group = group_of(tmp_path, info)
+    (row,) = group.rows
+    names = {model.name for model in info.plan.models}
+    loaded = sum(context.mechanism == "load" for context in info.plan.contexts)
+    published = {
+        "weights": NPU_SIZES["weights"],
+        "weights_buffer": NPU_SIZES["weights"] + NPU_SIZES["register_commands"],
+        "rest_kib": (NPU_SIZES["register_commands"] + NPU_SIZES["task_list"]) / 1024,
+        "total_mib": round(9 + 1 / 16, 2),
+    }
+    judgement = judge("published_sizes", group, {"models": {"model-.*": published}})
+    assert all(name.startswith("model-") for name in names)
+    assert judgement.verdict == HOLDS
+    assert judgement.figure is not None
+    assert judgement.figure.median == 4 * loaded * len(row.accounts) < 4 * len(names) * 100
+
+    wrong = {**published, "weights": published["weights"] + 1}
+    judgement = judge("published_sizes", group, {"models": {"model-.*": wrong}})
+    assert judgement.verdict == DOES_NOT_HOLD
+    assert judgement.shown is not None
+    compared = 4 * loaded * len(row.accounts)
+    assert f"{compared * 3 // 4} of {compared} sizes" in judgement.shown.in_words(ENGLISH)
+
+    for models in ({"model-": published}, {"other": published}):
+        assert judge("published_sizes", group, {"models": models}).verdict == OPEN
+
+
+def test_published_sizes_need_a_ledger(tmp_path: Path) -> None:
+    """The runtime's own figures know neither register commands nor task lists."""
+    group = accounted(tmp_path, runtime_account, "resolutions", "shared_weights")
+    judgement = judge("published_sizes", group, {"models": {"model-.*": {"weights": 1}}})
+    assert judgement.verdict == OPEN
+    assert "none of these models was measured" in said(judgement)
+
+
+def test_a_claim_about_a_chip_is_judged_there(tmp_path: Path) -> None:
+    """Published sizes of an RK3588 say nothing about other chips."""
+    for chip, is_judged in (("rk3588", True), ("rk3566", False)):
+        info = changed(result(tmp_path, "full_dup", even(3), npu=npu_account), chip=chip)
+        ids = {judged.claim.id for judged in judge_claims([group_of(tmp_path / chip, info)])}
+        assert ("mobilenet_v2_sizes" in ids) == is_judged
 
 
 def sharing(component: str) -> MakeAccount:
