@@ -363,6 +363,7 @@ def test_an_old_kernel_has_no_parts(child: Child, tree: Path) -> None:
         "child_count": 0,
         "child_pss_bytes": 0,
         "unread_child_count": 0,
+        "zombie_count": 0,
     }
     values = {**dict.fromkeys(ProcessMemory.__struct_fields__), **known, **counts}
     assert memory == ProcessMemory(**values)  # type: ignore[arg-type]
