@@ -371,6 +371,27 @@ def test_a_fixed_file_that_ends_its_process(
         _models(_picture(tmp_path, ("", 3, "", ""), "free.onnx"))
 
 
+def test_pictures_that_take_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Smaller ones alone are tried then, and the terminal says it."""
+    tried: list[str] = []
+
+    def try_plan(_target: Target, plan: Plan, _limit_s: float) -> list[Barrier] | Failure:
+        tried.append(plan.models[0].name)
+        if tried[-1] in ("large 1x3x320x320", "large 1x3x640x640", "large 1x3x224x224"):
+            return Failure("hung", "first_inference", 0, Message("text", {"text": "too slow"}))
+        return _failure("onnx_inference_failed") if tried[-1] == "large 1x3x48x320" else []
+
+    monkeypatch.setattr(model_trials, "try_plan", try_plan)
+    user = UserModels({"onnxruntime": ONNX_FORKS}, 60)
+    (model,) = user.of(_ONNX, [ModelFile(_picture(tmp_path, ("b", 3, "h", "w"), "large.onnx"))])
+    sides = ["640x640", "320x320", "224x224", "48x320", "32x100"]
+    assert tried == [f"large 1x3x{side}" for side in sides]
+    assert model.inputs[0].shape == (1, 3, 32, 100)
+    (remark,) = user.remarks
+    words = ("run with x=1x3x32x100", "x=1x3x640x640; x=1x3x320x320; x=1x3x224x224", "60 s")
+    assert [word for word in words if word not in remark] == []
+
+
 def test_a_guess_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A doubtful size that takes longer than a trial may gives way to any that runs."""
     limits_s: list[float] = []

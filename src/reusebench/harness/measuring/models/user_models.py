@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -229,11 +230,15 @@ class UserModels:
     ) -> Iterator[Model]:
         """Yield the model with each of the inputs that it runs with, the likeliest first.
 
-        If its sizes are fixed, and the process crashes, hangs or lacks memory, it is yielded, too:
-        such a failure is a result.
+        After one that takes too long only smaller ones are tried, and a remark tells it. If its
+        sizes are fixed, and the process crashes, hangs or lacks memory, it is yielded, too: such a
+        failure is a result.
         """
         attempts = self._attempts(file, interface, is_converted)
+        slow: list[Sequence[InputData]] = []
         for inputs in attempts:
+            if any(_elements(inputs) >= _elements(other) for other in slow):
+                continue
             trials.shapes.append(_shapes_text(inputs))
             fed = self._with_inputs(model, interface, inputs)
             rival = _rival(inputs, attempts)
@@ -249,7 +254,16 @@ class UserModels:
                 if not is_result:
                     if error.is_final:
                         return
+                    if error.is_slow:
+                        slow.append(inputs)
                     continue
+            if slow:
+                self.remarks.append(
+                    f"{file.option} {file.path.name} is run with {_shapes_text(inputs)}, since with"
+                    f" {'; '.join(map(_shapes_text, slow))} a step takes more than"
+                    f" {self.time_limit_s:g} s (--time-limit). Give the shape that you deploy with"
+                    " --shape"
+                )
             yield fed
 
     def _likelier(self, file: ModelFile, reader: RuntimeEntry, model: Model, rival: Model) -> Model:
@@ -347,6 +361,10 @@ def _fixes_sizes(interface: Interface, model: Model) -> bool:
     """Whether an input has sizes that the file leaves free; with any rank, if the file has none."""
     declared = {tensor.name: tensor.dimensions for tensor in interface.inputs}
     return any(declared[tensor.name] != tensor.shape for tensor in model.inputs)
+
+
+def _elements(inputs: Sequence[InputData]) -> int:
+    return sum(math.prod(tensor.shape) for tensor in inputs)
 
 
 def _shapes_text(inputs: Sequence[InputData]) -> str:
