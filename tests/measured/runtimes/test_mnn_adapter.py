@@ -24,6 +24,7 @@ from reusebench.measured.runtimes.base import (
     Copies,
     DeclaredTensor,
     InputData,
+    Interface,
     Memory,
     NotSupported,
     Runtime,
@@ -33,7 +34,7 @@ from reusebench.models.mnn.environment import MnnConverter
 from reusebench.models.recipe import OnnxFile
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.samplers.process_memory import read_process
-from reusebench.targets.measured_process import try_plan
+from reusebench.targets.measured_process import interface_of, try_plan
 from reusebench.targets.outcome import Failure
 from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, StubObserver, make_plan, walk
@@ -164,6 +165,13 @@ def test_weights_in_a_file_of_their_own(
     assert _outputs(mnn.share_weights(made[1], source, Memory())) == _outputs(
         mnn.load(made[1], None, Memory())
     )
+    found = interface_of(THIS_INTERPRETER, "mnn", made[1], TIME_LIMIT_S)
+    assert isinstance(found, Interface)
+    weights.unlink()
+    failure = interface_of(THIS_INTERPRETER, "mnn", made[1], TIME_LIMIT_S)
+    assert isinstance(failure, Failure)
+    assert failure.message.code == "mnn_weights_missing"
+    assert failure.message.values["path"] == str(weights)
     weights.write_bytes(bytes(weights.stat().st_size))
     with pytest.raises(NotSupported, match="both must be one network"):
         mnn.share_weights(made[1], source, Memory())

@@ -37,6 +37,8 @@ from reusebench.targets.target import THIS_INTERPRETER
 from tests.helpers.support import CHECKOUT, StubObserver, known, make_plan, prepared_plan, walk
 
 pytestmark = pytest.mark.process
+#: An operator that no opset of OpenVINO has.
+_OWN = 'type="MyOp" version="own"'
 
 pytest.importorskip("openvino", exc_type=ImportError)
 
@@ -310,11 +312,15 @@ def test_models_that_cannot_be_read(openvino: Runtime, tiny_model: Path, tmp_pat
     text = tmp_path / "text.xml"
     text.write_text("<net")
     alone = Path(_prepare(openvino, tiny_model, tmp_path))
+    own = tmp_path / "own.xml"
+    own.write_text(alone.read_text().replace('type="ReLU" version="opset1"', _OWN, 1))
+    own.with_suffix(".bin").write_bytes(alone.with_suffix(".bin").read_bytes())
     alone.with_suffix(".bin").unlink()
     words = [
         (damaged, "damaged.onnx is not a model"),
         (text, "text.xml is not a model"),
         (alone, "ends in .bin"),
+        (own, "does not have: MyOp layer"),
     ]
     tensors = [
         onnx.helper.make_tensor_value_info(name, onnx.TensorProto.STRING, [2])

@@ -31,6 +31,7 @@ from reusebench.measured.runtimes.base import (
     RuntimeContext,
     check_host_memory,
 )
+from reusebench.measured.runtimes.mnn.failures import check_weights
 from reusebench.measured.runtimes.mnn.options import MnnSettings, settings_of
 from reusebench.measured.runtimes.mnn.sessions import SessionContext
 from reusebench.measured.runtimes.mnn.tensors import MnnTensors, Signature, fed_inputs, signature_of
@@ -111,6 +112,9 @@ class Mnn(Runtime):
     def interface(self, model: str) -> Interface:
         """Return the inputs that the file declares, and its outputs, whose sizes are unknown."""
         signature = self._signature(model)
+        # MNN reads the weights to pack them, and goes on without them if the file is missing.
+        _load(model, settings_of(()))
+        check_weights(model)
         outputs = tuple(DeclaredTensor(name, "", ()) for name in signature.outputs)
         metadata = {}
         if signature.version:

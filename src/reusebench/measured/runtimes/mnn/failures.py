@@ -7,16 +7,24 @@ import re
 from reusebench.measured.runtimes.base import AdapterError
 from reusebench.measured.runtimes.library_words import last_words
 
-__all__ = ["inference_error"]
+__all__ = ["check_weights", "inference_error"]
 
 #: MNN's sentences about operators that it does not have; the group is the operator.
 _MISSING_OPERATORS = (
     re.compile(r"Don't support type \[?(?P<operator>\w+)"),
     re.compile(r"(?P<operator>Plugin) is not supported"),
 )
+_MISSING_WEIGHTS = re.compile(r"Can't open file:(?P<path>.+\.weight)$", re.MULTILINE)
 #: The line that MNN prints about the CPU when it is imported.
 _GREETING = re.compile(r"The device supports: .*\n")
 _LINES = 4
+
+
+def check_weights(model: str) -> None:
+    """Raise AdapterError if MNN has just loaded a model without the file of its weights."""
+    matched = _MISSING_WEIGHTS.search(last_words())
+    if matched:
+        raise AdapterError("mnn_weights_missing", model=model, path=matched["path"])
 
 
 def inference_error() -> AdapterError:

@@ -45,6 +45,10 @@ _REFUSALS = (
         "openvino_operators_missing",
         re.compile(r"No conversion rule found for operations: (?P<operators>.+)"),
     ),
+    (
+        "openvino_operators_missing",
+        re.compile(r"Cannot create (?P<operators>\w+ layer .+ from unsupported opset: \S+)"),
+    ),
     ("openvino_conversion_failed", re.compile(r"Conversion is failed for: (?P<operators>.+)")),
     (
         "openvino_weights_missing",
