@@ -22,6 +22,13 @@ class StoredProgram:
         return self.info.name
 
     @property
+    def oom_kills(self) -> int | None:
+        """Processes that the kernel killed for memory in all repeats; None if it did not count."""
+        counts = [repeat.oom_kills for repeat in self.info.repeats]
+        known = [count for count in counts if count is not None]
+        return sum(known) if known else None
+
+    @property
     def is_short(self) -> bool:
         """Whether memory was short during the recording, so that its figures are too small."""
         return bool(self.info.shortage_signs)

@@ -125,6 +125,7 @@ PROGRAM_COLUMNS = (
     *(column for name in _LATER[1:] for column in _named(name, "")),
     *_all_named(_RARE_KEYS, "_median"),
     "memory_remarks",
+    "oom_kills",
 )
 
 
@@ -217,6 +218,8 @@ def _outcome(program: StoredProgram, texts: Texts) -> str:
         last = program.info.repeats[-1]
         why = last.signal or texts("program_exit_code", code=last.exit_code)
         outcome = texts("program_outcome", outcome=outcome, why=why)
+    if program.info.killed:
+        outcome = texts.joined([outcome, texts.message(program.info.killed)])
     return outcome_in_words(outcome, program.info.shortage_signs, texts)
 
 
@@ -303,6 +306,7 @@ def program_records(programs: Sequence[StoredProgram]) -> list[dict[str, Any]]:
                 "process_peaks_exact": all(phase.process_peaks_exact),
                 "memory_short": codes_of(program.info.shortage_signs),
                 "memory_remarks": codes_of(program.info.memory_remarks),
+                "oom_kills": program.oom_kills,
             }
             records.append(record)
     return records

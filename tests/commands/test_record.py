@@ -512,6 +512,43 @@ def _in_terminal(storage: Path, *arguments: str, presses: int) -> tuple[int, Pro
     return os.WEXITSTATUS(status), run.programs[0]
 
 
+#: A storage whose disk is full, while there is room for temporary files if `has_room`.
+_FULL = (
+    "import errno; from reusebench.storage import run_file, trace; claim = run_file._claim",
+    "full = lambda path: {has_room} and 'storage' not in str(path) or (_ for _ in ()).throw("
+    "OSError(errno.ENOSPC, 'No space left on device'))",
+    "run_file._claim = lambda storage, path: full(storage) and claim(storage, path)",
+    "replacing = trace.replacing",
+    "trace.replacing = lambda path: full(path) and replacing(path)",
+)
+
+
+@pytest.mark.parametrize(("has_room", "code"), [(True, 1), (False, 2)])
+def test_a_full_disk_does_not_lose_the_recording(
+    has_room: bool, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run is a storage among the temporary files, with its trace; no empty folder stays."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    command = record_command(*(line.replace("{has_room}", str(has_room)) for line in _FULL))
+    done = record(tmp_path, "--", "sh", "-c", "sleep 0.3", command=command)
+    assert done.code == code
+    assert "sh: exit code 0" in done.err
+    assert "cannot be written (No space left on device)" in done.err
+    assert not list((tmp_path / "storage").rglob("*.gz"))
+    assert not (tmp_path / "storage" / "traces").exists()
+    found = list((tmp_path / "tmp").glob("reusebench-*/*/*.json"))
+    if not has_room:
+        assert "nor can temporary files (No space left on device)" in done.err
+        assert not list((tmp_path / "tmp").glob("reusebench-*"))
+        return
+    (path,) = found
+    assert f"The run is in {path}. When there is room, move it to" in done.err
+    misplaced = Done(done.code, done.out, done.err, path.parent.parent)
+    assert misplaced.program.outcome == "ok"
+    assert misplaced.trace().timeline.times_ns
+
+
 def test_ctrl_c_ends_the_program_and_not_the_recording(tmp_path: Path) -> None:
     """Programs that run until Ctrl-C are measured like others; how they take it is up to them."""
     script = "trap 'exit 7' INT; echo program is there; while :; do sleep 0.05; done"

@@ -24,6 +24,7 @@ from reusebench.recorder.stored_form import (
     stored_repeat,
     trace_of,
 )
+from reusebench.samplers.oom_watch import OomKills
 from reusebench.samplers.system_memory import Idle
 
 _IDLE_BYTES = 1000
@@ -201,6 +202,27 @@ def test_outcomes_of_programs(ending: ProgramEnding, ended_by: int | None, outco
     A shell passes its child's exit code on.
     """
     assert outcome_of(recording(ending=ending, ended_by=ended_by)) == outcome
+
+
+@pytest.mark.parametrize(
+    ("kills", "child_ran_out", "outcome"),
+    [
+        (None, False, "ok"),
+        (OomKills(0, "cgroup"), False, "ok"),
+        (OomKills(1, "cgroup"), False, "out_of_memory"),
+        (OomKills(1, "system"), False, "ok"),
+        (OomKills(1, "system"), True, "out_of_memory"),
+    ],
+)
+def test_a_killed_child_is_a_failure(
+    kills: OomKills | None, child_ran_out: bool, outcome: str
+) -> None:
+    """The program may end well all the same; the machine's other programs are not its failure."""
+    ending = ProgramEnding(exit_code=0, child_ran_out=child_ran_out)
+    made = recording(ending=ending, oom_kills=kills)
+    assert outcome_of(made) == outcome
+    stored = stored_repeat(made, "")
+    assert (stored.oom_kills, stored.oom_kills_of) == (kills or (None, None))
 
 
 def test_a_result_names_the_largest_processes_and_the_trace_all() -> None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from reusebench.measured.messages import Message
-from reusebench.recorder.summary import print_summary
+from reusebench.recorder.summary import print_figures, print_summary
 from reusebench.storage.measured_figure import DOUBT
 from tests.reports.stored import MIB
 from tests.reports.stored_programs import Repeat, program
@@ -53,6 +53,16 @@ def test_short_memory(is_short: bool, capsys: pytest.CaptureFixture[str]) -> Non
         is ("5.0 MiB of its memory were swapped out" in printed)
         is is_short
     )
+
+
+def test_killed_processes_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """The program itself may have ended well."""
+    made = program("pipeline", [Repeat({"run": 20})], "out_of_memory")
+    repeat = replace(made.repeats[0], oom_kills=2, oom_kills_of="cgroup")
+    print_figures(replace(made, repeats=(repeat,)))
+    printed = capsys.readouterr().err
+    assert printed.startswith("pipeline: exit code 0\n")
+    assert "that the kernel killed for memory meanwhile: 2" in printed
 
 
 def test_the_range_of_memory_at_a_passed_mark(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ import pytest
 
 from reusebench.harness.benchmark_plugin import benchmark_plugin, saves_runs
 from reusebench.harness.errors import UserError
+from reusebench.storage.refused_run import refusal_of, save_elsewhere, where_it_is
 from reusebench.storage.result import Result
-from reusebench.storage.run_file import WITHOUT_SPEED, RunWriter, save_run
+from reusebench.storage.run_file import WITHOUT_SPEED, RunWriter
 
 __all__ = ["SessionRun"]
 
@@ -108,8 +108,7 @@ class SessionRun:
                 return
             self._has_warned = True
             warnings.warn(
-                f"the storage {self.storage} cannot be written ({error.strerror}): the"
-                " measurement goes on, and a power cut before its end loses what is not"
+                f"{refusal_of(self.storage, error)}: the measurement goes on, and a power cut before its end loses what is not"
                 " stored yet",
                 stacklevel=2,
             )
@@ -133,20 +132,17 @@ class SessionRun:
     ) -> Path | None:
         """Write the run among the temporary files; return the file that has most of it, or None."""
         assert self._writer is not None
-        reason = f"the storage {self.storage} cannot be written ({refusal.strerror})"
         try:
-            saved = save_run(Path(tempfile.mkdtemp(prefix="reusebench-")), output_json, name)
+            saved = save_elsewhere(output_json, name)
         except OSError as error:
             unfinished = self._writer.path
             rest = "Nothing of this run is stored"
             if unfinished:
                 rest = f"What was stored before is in {unfinished}"
             self._benchmarks.logger.error(
-                f"{reason}, nor can temporary files ({error.strerror}). {rest}"
+                f"{refusal_of(self.storage, refusal)}, nor can temporary files"
+                f" ({error.strerror}). {rest}"
             )
             return unfinished
-        self._benchmarks.logger.error(
-            f"{reason}. The run is in {saved}. When there is room, move it to"
-            f" {self.storage / saved.parent.name}, under a number that is free"
-        )
+        self._benchmarks.logger.error(where_it_is(self.storage, refusal, saved))
         return saved

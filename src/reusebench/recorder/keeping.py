@@ -8,10 +8,12 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from reusebench.storage.recorded_program import Program
+from reusebench.storage.refused_run import save_elsewhere
 from reusebench.storage.run_file import PROGRAMS, RunWriter, python_folder
 
 __all__ = ["RunKeeper", "made_in_fork"]
@@ -20,9 +22,10 @@ __all__ = ["RunKeeper", "made_in_fork"]
 class RunKeeper:
     """Writes a run repeatedly, in a separate thread, so that a slow disk delays no reading."""
 
-    def __init__(self, writer: RunWriter, document: Mapping[str, msgspec.Raw]) -> None:
+    def __init__(self, storage: Path, name: str, document: Mapping[str, msgspec.Raw]) -> None:
         """`document` is the run without results, in pytest-benchmark's form."""
-        self._writer = writer
+        self._name = name
+        self._writer = RunWriter(storage, name)
         self._document = document
         self._thread = ThreadPoolExecutor(1)
         self._pending: Future[Path] | None = None
@@ -43,10 +46,21 @@ class RunKeeper:
         self._thread.shutdown()
         return self._write(is_finished=True)
 
+    def finish_elsewhere(self) -> Path:
+        """Write the finished run to the temporary files and return its path; raise OSError."""
+        return save_elsewhere(self._run(), self._name)
+
+    @property
+    def path(self) -> Path | None:
+        """The file with what was stored so far; None if nothing was."""
+        return self._writer.path
+
     def _write(self, is_finished: bool) -> Path:
+        return self._writer.write(self._run(), is_finished)
+
+    def _run(self) -> dict[str, Any]:
         now = datetime.datetime.now(datetime.timezone.utc).isoformat()
-        document = {**self._document, "datetime": now, PROGRAMS: [self._latest]}
-        return self._writer.write(document, is_finished)
+        return {**self._document, "datetime": now, PROGRAMS: [self._latest]}
 
 
 def made_in_fork(make: Callable[[], object]) -> dict[str, msgspec.Raw]:

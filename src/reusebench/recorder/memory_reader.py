@@ -17,6 +17,7 @@ from reusebench.recorder.recording import Recording
 from reusebench.samplers.control_groups import GroupWatch
 from reusebench.samplers.evidence import Evidence
 from reusebench.samplers.host import Clocks, Host
+from reusebench.samplers.oom_watch import OomWatch
 from reusebench.samplers.pressure import PressureWatch
 from reusebench.samplers.system_memory import read_system
 
@@ -79,6 +80,7 @@ class MemoryReader:
         self._most_pss_bytes = 0
         self._most_swapped_bytes = 0
         self._pressure = PressureWatch(host, program.root)
+        self._oom_watch = OomWatch(host, program.root)
         groups = GroupWatch(host, program.root)
         self._groups = groups if groups.read() else None
         self._discovery = Pace(5 * _MS, 500 * _MS, *_OTHER_SHARES)
@@ -188,6 +190,7 @@ class MemoryReader:
     def read_pressure(self) -> None:
         """Update the recording's evidence of short memory."""
         counted = self._pressure.read()
+        self._recording.oom_kills = self._oom_watch.read() or self._recording.oom_kills
         self._recording.evidence = Evidence(
             # These are faults of the root, which usually is no process of the program.
             counted=msgspec.structs.replace(counted, major_faults=None),

@@ -8,7 +8,7 @@ import os
 import resource
 import signal
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from reusebench.recorder.errors import RecordError
@@ -33,6 +33,8 @@ class ProgramEnding:
     signal_number: int | None = None
     #: Whether the kernel has killed a process for memory since the start.
     memory_ran_out: bool = False
+    #: Whether that happened to a process that the program left behind.
+    child_ran_out: bool = False
 
     @classmethod
     def of(cls, ending: Ending) -> ProgramEnding:
@@ -113,6 +115,7 @@ class StartedProgram:
             raise _not_started(command[0], error) from None
         self._is_running = True
         self._peak_bytes = 0
+        self._child_ran_out = False
 
     def has_ended(self) -> bool:
         """Wait for every process that has ended; return whether none remains."""
@@ -125,11 +128,14 @@ class StartedProgram:
             if not pid:
                 return False
             self._peak_bytes = max(self._peak_bytes, usage.ru_maxrss * 1024)
+            memory_ran_out = oom_kills(LOCAL_HOST) > self._oom_kills_before
+            exit_code = os.waitstatus_to_exitcode(status)
             if pid == self.pid:
                 self._is_running = False
-                memory_ran_out = oom_kills(LOCAL_HOST) > self._oom_kills_before
-                ending = Ending(os.waitstatus_to_exitcode(status), memory_ran_out)
-                self.ending = ProgramEnding.of(ending)
+                self.ending = ProgramEnding.of(Ending(exit_code, memory_ran_out))
+            elif memory_ran_out and exit_code == -signal.SIGKILL:
+                self._child_ran_out = True
+            self.ending = replace(self.ending, child_ran_out=self._child_ran_out)
 
     def has_left_processes(self) -> bool:
         """Whether the program itself has ended."""

@@ -11,6 +11,7 @@ from reusebench.recorder.process_tree import SeenProcess
 from reusebench.recorder.program import ProgramEnding
 from reusebench.samplers.evidence import Evidence
 from reusebench.samplers.readings import GroupMemory
+from reusebench.samplers.oom_watch import OomKills
 from reusebench.samplers.system_memory import Idle
 
 __all__ = ["Readings", "Recording"]
@@ -79,6 +80,8 @@ class Recording:
     #: Most pipes, sockets and other descriptors at once whose memory cannot be counted; None if
     #: they were not read.
     most_uncounted: int | None = None
+    #: Processes that the kernel has killed for memory meanwhile; None if it does not count.
+    oom_kills: OomKills | None = None
     #: The latest evidence of whether memory was short.
     evidence: Evidence | None = None
     #: Memory of the control group before the start, and when it was charged most; None without a

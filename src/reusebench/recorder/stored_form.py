@@ -57,6 +57,9 @@ def outcome_of(recording: Recording) -> str:
     was_killed = signal.SIGKILL in (ending.signal_number, ending.shell_code - 128)
     if was_killed and ending.memory_ran_out:
         return "out_of_memory"
+    kills = recording.oom_kills
+    if ending.child_ran_out or (kills and kills.count and kills.scope == "cgroup"):
+        return "out_of_memory"
     if ending.signal_number:
         return "ok" if ending.signal_number == recording.ended_by else "crashed"
     if ending.exit_code and not recording.ended_by:
@@ -72,6 +75,7 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
     largest_first = sorted(
         recording.processes, key=lambda process: process.peak_rss_bytes, reverse=True
     )
+    kills = recording.oom_kills
     shortage = None
     if recording.evidence:
         signs = tuple(recording.evidence.signs())
@@ -93,6 +97,8 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
         ),
         trace=trace,
         shortage=shortage,
+        oom_kills=kills.count if kills else None,
+        oom_kills_of=kills.scope if kills else None,
         charge=charge_of((recording.idle_group, recording.most_group)),
         most_uncounted_fds=recording.most_uncounted,
     )

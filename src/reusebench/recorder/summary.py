@@ -13,7 +13,7 @@ from reusebench.storage.group_charge import charge_words
 from reusebench.storage.measured_figure import DOUBT, Figure
 from reusebench.storage.recorded_program import Phase, Program
 
-__all__ = ["print_notice", "print_summary"]
+__all__ = ["print_figures", "print_notice", "print_summary"]
 
 _MIB = 2**20
 _S = 10**9
@@ -40,6 +40,13 @@ def print_notice(sentence: str) -> None:
 
 def print_summary(program: Program, stored: Path, storage: Path) -> None:
     """Print a line for each phase, notes, and the path of the result."""
+    print_figures(program)
+    option = "" if storage == board_storage() else f" --storage {storage}"
+    print_notice(f"stored in {stored}. The report: reusebench report{option}")
+
+
+def print_figures(program: Program) -> None:
+    """Print a line for each phase, and notes."""
     columns = {head: key for head, key in _COLUMNS.items() if _has_values(program, key)}
     heads = ["phase", "time\ns", *(f"{head}\nMiB" for head in columns)]
     rows = []
@@ -52,8 +59,6 @@ def print_summary(program: Program, stored: Path, storage: Path) -> None:
     print(_title(program), table, sep="\n", file=sys.stderr)
     for note in _notes(program):
         print_notice(note)
-    option = "" if storage == board_storage() else f" --storage {storage}"
-    print_notice(f"stored in {stored}. The report: reusebench report{option}")
 
 
 def _has_values(program: Program, key: str) -> bool:
@@ -66,7 +71,7 @@ def _has_values(program: Program, key: str) -> bool:
 
 def _title(program: Program) -> str:
     last = program.repeats[-1]
-    if program.outcome == "out_of_memory":
+    if program.outcome == "out_of_memory" and (last.signal or last.exit_code):
         ending = "killed by the kernel for memory"
     elif program.outcome == "connection_lost":
         ending = "the connection was lost"
@@ -94,6 +99,9 @@ def _notes(program: Program) -> Iterator[str]:
     charge = charge_words(repeat.charge for repeat in program.repeats)
     if charge:
         yield str(charge)
+
+    if program.killed:
+        yield str(program.killed)
 
     hidden: set[str] = set()
     for repeat in program.repeats:

@@ -26,11 +26,11 @@ from reusebench.recorder.stored_form import (
     stored_repeat,
     trace_of,
 )
-from reusebench.recorder.summary import print_notice, print_summary
+from reusebench.recorder.summary import print_figures, print_notice, print_summary
 from reusebench.samplers.npu import has_npu
 from reusebench.samplers.system_memory import read_system
 from reusebench.storage.recorded_program import PROGRAM_SCHEMA, Program, ProgramRepeat
-from reusebench.storage.run_file import RunWriter
+from reusebench.storage.refused_run import refusal_of, where_it_is
 from reusebench.storage.trace import write_trace
 from reusebench.targets.errors import ConnectionLost
 
@@ -38,7 +38,8 @@ __all__ = ["Task", "record_program"]
 
 #: Characters that names of trace files do not have.
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
-#: Exit code if the program succeeded and storing failed.
+#: Exit codes if the program succeeded, and its run is stored elsewhere, or not at all.
+_MISPLACED = 1
 _NOT_STORED = 2
 #: Exit code if the ending of the program is unknown, as with ssh.
 _LOST = 255
@@ -78,13 +79,8 @@ def record_program(task: Task) -> int:
     # Ctrl-C does not prevent storing.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        program, stored = session.finish(outcome)
-    except OSError as error:
-        print_notice(str(_cannot_store(task.storage, error)))
-        return code or _NOT_STORED
-    else:
-        print_summary(program, stored, task.storage)
-        return code
+        stored_code = session.finish(outcome)
+        return code or stored_code
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -126,7 +122,7 @@ class _Session:
         self._run = f"{started}-{os.getpid()}"
 
         document = made_in_fork(lambda: run_document(task.project, task.site.facts()))
-        self._keeper = RunKeeper(RunWriter(task.storage, started), document)
+        self._keeper = RunKeeper(task.storage, started, document)
         self.recordings: list[Recording] = []
         self._stored: list[ProgramRepeat] = []
 
@@ -157,10 +153,37 @@ class _Session:
         print_notice("the readings until then are stored")
         return "connection_lost", _LOST
 
-    def finish(self, outcome: str) -> tuple[Program, Path]:
-        """Return the stored form and the path of its file; raise OSError."""
+    def finish(self, outcome: str) -> int:
+        """Store the run and show it; return the exit code if the program's own is 0."""
         program = self._program(outcome, self.recordings, self._stored)
-        return program, self._keeper.finish(program)
+        storage = self._task.storage
+        try:
+            stored = self._keeper.finish(program)
+        except OSError as error:
+            return self._finish_elsewhere(program, error)
+        print_summary(program, stored, storage)
+        return 0
+
+    def _finish_elsewhere(self, program: Program, refusal: OSError) -> int:
+        """Store the run among the temporary files: its storage has refused it."""
+        storage = self._task.storage
+        try:
+            stored = self._keeper.finish_elsewhere()
+        except OSError as error:
+            print_figures(program)
+            rest = "Nothing of this run is stored"
+            if self._keeper.path:
+                rest = f"What was stored before is in {self._keeper.path}"
+            print_notice(
+                f"{refusal_of(storage, refusal)}, nor can temporary files ({error.strerror})."
+                f" {rest}"
+            )
+            return _NOT_STORED
+        for number, recording in enumerate(self.recordings, start=1):
+            self._write_trace(stored.parent.parent, number, recording)
+        print_summary(program, stored, stored.parent.parent)
+        print_notice(where_it_is(storage, refusal, stored))
+        return _MISPLACED
 
     def _record_one(self) -> Recording:
         task = self._task
@@ -184,10 +207,12 @@ class _Session:
 
     def _add(self, recording: Recording) -> None:
         self.recordings.append(recording)
-        safe_name = _UNSAFE.sub("-", self._name).strip("-.") or "program"
-        trace_name = f"{safe_name}-{len(self.recordings)}"
-        trace = write_trace(self._task.storage, self._run, trace_name, trace_of(recording))
+        trace = self._write_trace(self._task.storage, len(self.recordings), recording)
         self._stored.append(stored_repeat(recording, trace))
+
+    def _write_trace(self, storage: Path, number: int, recording: Recording) -> str:
+        safe_name = _UNSAFE.sub("-", self._name).strip("-.") or "program"
+        return write_trace(storage, self._run, f"{safe_name}-{number}", trace_of(recording))
 
     def _program(
         self, outcome: str, recordings: Sequence[Recording], repeats: Sequence[ProgramRepeat]

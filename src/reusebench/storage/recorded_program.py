@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Optional
+from typing import Annotated, Literal, Optional
 
 import msgspec
 
@@ -76,6 +76,11 @@ class ProgramRepeat(msgspec.Struct, frozen=True, kw_only=True):
     #: Most pipes, sockets and other descriptors at once whose memory cannot be counted; None in
     #: runs before this was stored.
     most_uncounted_fds: Optional[int] = None
+    #: Processes that the kernel killed for memory meanwhile. None if it does not count, and in runs
+    #: before this was stored.
+    oom_kills: Optional[_Natural] = None
+    #: Whose processes are counted: "cgroup", the program's control group, or "system".
+    oom_kills_of: Optional[Literal["cgroup", "system"]] = None
 
 
 class PhaseMedians(msgspec.Struct, frozen=True, kw_only=True):
@@ -214,6 +219,14 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
             uncounted=max(uncounted, default=0),
         )
         return tuple(remarks)
+
+    @property
+    def killed(self) -> Optional[Message]:
+        """Processes that the kernel killed for memory during the last repeat; None if it did not."""
+        if not self.repeats or not self.repeats[-1].oom_kills:
+            return None
+        last = self.repeats[-1]
+        return Message(f"oom_kills_{last.oom_kills_of or 'system'}", {"count": last.oom_kills or 0})
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:

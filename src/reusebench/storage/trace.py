@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import re
 import warnings
@@ -163,6 +164,9 @@ def write_trace(storage: Path, run: str, name: str, trace: Trace | ProgramTrace)
         with replacing(path) as unfinished, gzip.open(unfinished, "wb", compresslevel=6) as file:
             file.write(msgspec.json.encode(trace))
     except OSError as error:
+        for folder in (path.parent, storage / TRACES):
+            with contextlib.suppress(OSError):  # other traces are there
+                folder.rmdir()
         reason = error.strerror or error
         warnings.warn(
             f"{path} cannot be written ({reason}): reports will lack its timeline", stacklevel=2

@@ -105,7 +105,7 @@ PROMISED = {
         " held_memory_spread_bytes dmabuf_memory_bytes dmabuf_memory_spread_bytes"
         " hugetlb_memory_median_bytes hugetlb_memory_median_spread_bytes"
         " held_memory_median_bytes held_memory_median_spread_bytes"
-        " dmabuf_memory_median_bytes dmabuf_memory_median_spread_bytes memory_remarks"
+        " dmabuf_memory_median_bytes dmabuf_memory_median_spread_bytes memory_remarks oom_kills"
     ),
     "streams": (
         f"{_CONFIGURATION} baseline outcome asked_per_s queue duration_s video stream repeats"
