@@ -10,8 +10,8 @@ from reusebench.recorder.phases import Stretch
 from reusebench.recorder.process_tree import SeenProcess
 from reusebench.recorder.program import ProgramEnding
 from reusebench.samplers.evidence import Evidence
-from reusebench.samplers.readings import GroupMemory
 from reusebench.samplers.oom_watch import OomKills
+from reusebench.samplers.readings import GroupMemory
 from reusebench.samplers.system_memory import Idle
 
 __all__ = ["Readings", "Recording"]

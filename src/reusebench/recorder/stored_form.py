@@ -58,7 +58,7 @@ def outcome_of(recording: Recording) -> str:
     if was_killed and ending.memory_ran_out:
         return "out_of_memory"
     kills = recording.oom_kills
-    if ending.child_ran_out or (kills and kills.count and kills.scope == "cgroup"):
+    if ending.child_ran_out or (kills and kills.killed_count and kills.scope == "cgroup"):
         return "out_of_memory"
     if ending.signal_number:
         return "ok" if ending.signal_number == recording.ended_by else "crashed"
@@ -97,7 +97,7 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
         ),
         trace=trace,
         shortage=shortage,
-        oom_kills=kills.count if kills else None,
+        oom_kills=kills.killed_count if kills else None,
         oom_kills_of=kills.scope if kills else None,
         charge=charge_of((recording.idle_group, recording.most_group)),
         most_uncounted_fds=recording.most_uncounted,

@@ -19,7 +19,7 @@ _KILLS = "oom_kill"
 class OomKills(NamedTuple):
     """A number of killed processes, and whose processes are counted."""
 
-    count: int
+    killed_count: int
     scope: Literal["cgroup", "system"]
 
 

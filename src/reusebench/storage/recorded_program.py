@@ -222,7 +222,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def killed(self) -> Optional[Message]:
-        """Processes that the kernel killed for memory during the last repeat; None if it did not."""
+        """Processes that the kernel killed for memory in the last repeat; None if none."""
         if not self.repeats or not self.repeats[-1].oom_kills:
             return None
         last = self.repeats[-1]
