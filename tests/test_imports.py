@@ -141,7 +141,7 @@ _LAYERS = {
     ),
     "samplers": (
         "errors readings proc_files host descendants mappings held_files huge_pages npu"
-        " process_memory cpu_time system_memory control_groups pressure evidence machine"
+        " process_memory cpu_time system_memory control_groups oom_watch pressure evidence machine"
         " sources observer environment"
     ),
     "models": (

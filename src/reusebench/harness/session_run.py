@@ -108,8 +108,8 @@ class SessionRun:
                 return
             self._has_warned = True
             warnings.warn(
-                f"{refusal_of(self.storage, error)}: the measurement goes on, and a power cut before"
-                " its end loses what is not stored yet",
+                f"{refusal_of(self.storage, error)}: the measurement goes on, and a power cut"
+                " before its end loses what is not stored yet",
                 stacklevel=2,
             )
 

@@ -226,7 +226,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         if not self.repeats or not self.repeats[-1].oom_kills:
             return None
         last = self.repeats[-1]
-        return Message(f"oom_kills_{last.oom_kills_of or 'system'}", {"count": last.oom_kills or 0})
+        code = "oom_kills_cgroup" if last.oom_kills_of == "cgroup" else "oom_kills_system"
+        return Message(code, {"count": last.oom_kills or 0})
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:
