@@ -103,6 +103,18 @@ def _notes(program: Program) -> Iterator[str]:
     if program.killed:
         yield str(program.killed)
 
+    yield from _notes_on_unread(program)
+    yield from _notes_on_marks(program)
+    if any(_has_bound(phase) for phase in program.phases):
+        yield "≥: the highest that was seen. A spike between two readings may have been higher"
+
+    if program.outcome != "ok":
+        outcome = program.outcome.replace("_", " ")
+        yield f"outcome {outcome}: its figures are stored, but enter no comparison"
+
+
+def _notes_on_unread(program: Program) -> Iterator[str]:
+    """Yield the processes and phases whose application memory was not read."""
     hidden: set[str] = set()
     for repeat in program.repeats:
         hidden.update(process.name for process in repeat.processes if not process.pss_readable)
@@ -124,14 +136,6 @@ def _notes(program: Program) -> Iterator[str]:
             )
     elif unread:
         yield f"too short for a reading of application memory: {', '.join(unread)}"
-
-    yield from _notes_on_marks(program)
-    if any(_has_bound(phase) for phase in program.phases):
-        yield "≥: the highest that was seen. A spike between two readings may have been higher"
-
-    if program.outcome != "ok":
-        outcome = program.outcome.replace("_", " ")
-        yield f"outcome {outcome}: its figures are stored, but enter no comparison"
 
 
 def _notes_on_marks(program: Program) -> Iterator[str]:
