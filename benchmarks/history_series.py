@@ -2,8 +2,8 @@
 
 Each family has what a long history may have beside noise: a drift, a season, outliers, missing
 runs, irregular dates, few runs. A step of several sizes, in standard deviations of a run, is at a
-random place. The series of --set tuning are those that constants were chosen by; `held-out` are
-others.
+random place. The series of --set tuning are those that constants were chosen by; `held-out` were
+looked at meanwhile, `fresh` only when all was done.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.history_series", description=__doc__)
     add = parser.add_argument
     add("--series", type=int, default=100, metavar="N", help="series per row; default: 100")
-    add("--set", choices=("tuning", "held-out"), default="held-out", help="default: held-out")
+    add("--set", choices=("tuning", "held-out", "fresh"), default="held-out", help="default: held-out")
     add("--family", choices=FAMILIES, action="append", help="default: all of them")
     options = parse(parser, arguments, ("--series=1", "--family=still", "--family=season"))
     for line in lines(options.series, options.set, options.family or list(FAMILIES)):
