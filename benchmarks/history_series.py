@@ -94,7 +94,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.history_series", description=__doc__)
     add = parser.add_argument
     add("--series", type=int, default=100, metavar="N", help="series per row; default: 100")
-    add("--set", choices=("tuning", "held-out", "fresh"), default="held-out", help="default: held-out")
+    add(
+        "--set",
+        choices=("tuning", "held-out", "fresh"),
+        default="held-out",
+        help="default: held-out",
+    )
     add("--family", choices=FAMILIES, action="append", help="default: all of them")
     options = parse(parser, arguments, ("--series=1", "--family=still", "--family=season"))
     for line in lines(options.series, options.set, options.family or list(FAMILIES)):
