@@ -427,15 +427,18 @@ def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
     costs: Costs = NpuCosts(study) if study.demand.binds else ProcessCosts(study)
     while missing := costs.missing():
         _check_runs(measuring.measure(missing, "Measuring"))
+    measured: set[Layout] = set()
     while True:
         answer = search(study.demand, costs, wish)
         unproven: list[Layout] = []
         for candidate in (answer.least, answer.recommended):
             if candidate and not unproven:
-                unproven = costs.unproven(candidate.layout)
+                # What a measurement did not prove, another one will not.
+                unproven = [one for one in costs.unproven(candidate.layout) if one not in measured]
         if not unproven:
             break
         measuring.measure(unproven, "Measuring the recommended layout", _REPEATS_OF_RECOMMENDED)
+        measured.update(unproven)
     return stored_answer(study, wish, answer)
 
 
