@@ -248,7 +248,7 @@ class _Search:
                     yield shape, self._trend(bounds, shape)
 
     def _trend(self, bounds: list[int], shape: Shape) -> np.ndarray:
-        """Return what the shape adds to each run if the levels have these bounds."""
+        """Return the share of the shape in each run if the levels have these bounds."""
         fit = self.regress(bounds, shape, ~self._is_excluded)
         trend: np.ndarray = fit.drift + fit.wave
         return trend
