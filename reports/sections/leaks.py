@@ -111,6 +111,9 @@ def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
             parts=texts.joined(_bounds(level, texts)),
         )
         sentences.append(sentence)
+    by_heap = [row.scenario for row in level if _is_judged_by_heap(row)]
+    if by_heap:
+        sentences.append(texts("leaks_by_heap", scenarios=texts.scenarios(by_heap)))
     kept = {row: kept_bytes(row) or 0 for row in rows}
     most = max(kept, key=lambda row: kept[row], default=None)
     if most and kept[most] >= _MUCH_KEPT_BYTES:
@@ -139,6 +142,12 @@ def _rates_in_words(limits: LeakLimits, texts: Texts) -> str:
 def _is_level(row: Row) -> bool:
     """Whether something was read, and nothing grows for certain or perhaps."""
     return bool(drifts(row)) and not growing(row) and not unclear(row)
+
+
+def _is_judged_by_heap(row: Row) -> bool:
+    """Whether memory itself cannot be told to be level, and the heap is."""
+    memory = drifts(row).get("memory")
+    return memory is not None and memory.verdict == "unknown" and "memory" not in judged(row)
 
 
 def opening_leaks(group: Group, label: str, texts: Texts) -> str | None:
