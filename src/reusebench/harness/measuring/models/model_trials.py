@@ -70,8 +70,8 @@ class DoesNotRun(Exception):
 
     @property
     def is_reported(self) -> bool:
-        """Whether the runtime itself reported an error, and did not end, hang or lack memory."""
-        return self._failure.kind == "failed"
+        """Whether the runtime reported an error or refused; it did not end, hang or lack memory."""
+        return self._failure.kind in ("failed", "not_supported")
 
     @property
     def is_final(self) -> bool:
