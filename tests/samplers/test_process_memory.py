@@ -268,7 +268,8 @@ def test_a_process_whose_parent_has_gone_still_counts(child: Child) -> None:
 @pytest.mark.usefixtures("kernel_with_parts")
 def test_a_child_that_has_ended_is_no_child(child: Child) -> None:
     """A zombie has no memory, and is counted as a zombie until it is waited for."""
-    child.run("for _ in range(2): os.fork() or os._exit(0)")
+    child.run("ended = [os.fork() or os._exit(0) for _ in range(2)]")
+    child.run("for pid in ended: os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)")
     memory = read_process(LOCAL_HOST, child.pid)
     assert (memory.child_count, memory.zombie_count) == (0, 2)
     child.run("os.wait()")
