@@ -89,6 +89,7 @@ _ONLY = {
         "runtimes.base",
         "runtimes.litert.options",
         "runtimes.mnn.options",
+        "runtimes.onnxruntime.option_names",
     },
     ("snippets", "targets"): {"chips"},
     ("accounting", "measured"): {"plan", "runtimes.base"},

@@ -165,7 +165,7 @@ class _Judged:
 
     @property
     def cost(self) -> float:
-        """What tells the better axis: the squares that are left, and the price of the parts."""
+        """The squares that are left, and the price of the parts; the better axis costs less."""
         if self._fit is None:
             return 0.0
         return self._fit.cost * self._deviation**2

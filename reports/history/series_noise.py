@@ -30,8 +30,6 @@ _OUTLIERS = 0.1
 _LARGE_DIFFERENCES = 3
 #: What a product of a share and a number may lack of a whole number.
 _ROUNDING = 1e-9
-
-
 #: Share of the last run that independent runs hardly keep, times the root of their number.
 _SHARE_BY_CHANCE = 2
 #: Highest share that is taken for noise.

@@ -31,7 +31,8 @@ __all__ = [
 
 #: A path. The code that opens it checks whether it exists, and says what to do.
 PATH = click.Path(path_type=Path)
-_rate = click.FloatRange(min=0, min_open=True, max=1e6)
+#: Events per unit of time.
+_RATE = click.FloatRange(min=0, min_open=True, max=1e6)
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]
@@ -140,7 +141,7 @@ def leak_limits(command: Callable[..., int]) -> Callable[..., int]:
 
     @click.option(
         "--leak-rate",
-        type=_rate,
+        type=_RATE,
         metavar="N",
         default=default.inferences_per_s,
         help=(
@@ -150,7 +151,7 @@ def leak_limits(command: Callable[..., int]) -> Callable[..., int]:
     )
     @click.option(
         "--leak-cycles",
-        type=_rate,
+        type=_RATE,
         metavar="N",
         default=default.cycles_per_hour,
         help=(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Optional
 
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Form, Layout, spread
 from reusebench.fit.prediction import Prediction, frames_per_s
@@ -338,22 +339,21 @@ def _over_baseline(result: Result) -> Figure:
 
 def _trimmed_over_baseline(result: Result) -> Figure:
     memory = result.memory
-    differences: list[float] = []
-    pairs = zip(memory.application_memory_trimmed_bytes, memory.baseline_memory_bytes)
-    for trimmed, baseline in pairs:
-        if trimmed is not None and baseline is not None:
-            differences.append(trimmed - baseline)
-    return Figure.of(differences) or _NONE
+    return _difference(memory.application_memory_trimmed_bytes, memory.baseline_memory_bytes)
 
 
 def _left_over(result: Result) -> Figure:
     """Return the memory that trimming takes from the process: the free memory of its heaps."""
     memory = result.memory
-    differences: list[float] = []
-    pairs = zip(memory.application_memory_bytes, memory.application_memory_trimmed_bytes)
-    for allocated, trimmed in pairs:
-        if allocated is not None and trimmed is not None:
-            differences.append(allocated - trimmed)
+    return _difference(memory.application_memory_bytes, memory.application_memory_trimmed_bytes)
+
+
+def _difference(larger: Sequence[Optional[int]], smaller: Sequence[Optional[int]]) -> Figure:
+    """Return the differences in the repeats that have both figures."""
+    differences = []
+    for minuend, subtrahend in zip(larger, smaller):
+        if minuend is not None and subtrahend is not None:
+            differences.append(minuend - subtrahend)
     return Figure.of(differences) or _NONE
 
 

@@ -22,6 +22,14 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.base import NotSupported
+from reusebench.measured.runtimes.onnxruntime.option_names import (
+    ARENA_KEYS,
+    LEVEL,
+    STRATEGIES,
+    STRATEGY,
+    is_of_run,
+    run_entry,
+)
 from reusebench.snippets.base import (
     Snippet,
     common_python_values,
@@ -40,28 +48,14 @@ _WORDS = {
     SHARED_CONTEXT: "run() of one session from several threads",
     SHARED_WEIGHTS: "a session of another resolution over the same mapped weights",
 }
-#: Attribute of models that are not prepared; preparing fixes the level.
-_LEVEL = "graph_optimization_level"
 #: Enumerations by the attributes of SessionOptions that have their members.
 _ENUMERATIONS = {
-    _LEVEL: "GraphOptimizationLevel",
+    LEVEL: "GraphOptimizationLevel",
     "execution_mode": "ExecutionMode",
     "execution_order": "ExecutionOrder",
 }
 _SWITCH = re.compile("(?:enable|use)_\\w+")
 _NUMBER = re.compile(r"(?:log|int(?:er|ra)_op)_\w+")
-_ARENA_KEYS = (
-    "arena_extend_strategy",
-    "initial_chunk_size_bytes",
-    "initial_growth_chunk_size_bytes",
-    "max_dead_bytes_per_chunk",
-    "max_mem",
-    "max_power_of_two_extend_bytes",
-)
-_STRATEGIES = {"kNextPowerOfTwo": "0", "kSameAsRequested": "1"}
-#: Beginnings of the names of entries of RunOptions.
-_RUN = "RunOptions."
-_RUN_ENTRIES = ("memory.", _RUN)
 
 
 def write(plan: Plan, _chip: Optional[str] = None) -> Snippet:
@@ -99,7 +93,7 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     source_paths = []
     for i, context in enumerate(plan.contexts):
         for option in plan.options_of(i):
-            if plan.needs_prepared(i) and option.startswith(f"{_LEVEL}="):
+            if plan.needs_prepared(i) and option.startswith(f"{LEVEL}="):
                 raise NotSupported("onnx_level_of_prepared", option=option)
         prepared.append(plan.needs_prepared(i) and context.mechanism != SHARED_CONTEXT)
         source_paths.append(None if context.source is None else paths[context.source])
@@ -107,11 +101,9 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     statements = []
     run_entries = []
     for option, has_it in options_of(plan, indices):
-        if _is_of_run(option):
+        if is_of_run(option):
             name, _, value = option.partition("=")
-            run_entries.append(
-                (name[len(_RUN) :] if name.startswith(_RUN) else name, value, has_it)
-            )
+            run_entries.append((run_entry(name), value, has_it))
         elif not _is_of_arena(option):
             statements.append((_statement(option), has_it))
     for i, context in enumerate(plan.contexts):
@@ -140,12 +132,8 @@ def _values(plan: Plan, indices: Indices) -> dict[str, Any]:
     }
 
 
-def _is_of_run(option: str) -> bool:
-    return option.startswith(_RUN_ENTRIES)
-
-
 def _is_of_arena(option: str) -> bool:
-    return option.partition("=")[0] in _ARENA_KEYS
+    return option.partition("=")[0] in ARENA_KEYS
 
 
 def _statement(option: str) -> str:
@@ -159,7 +147,7 @@ def _statement(option: str) -> str:
         return f"options.{name} = {value.lower() in ('1', 'true')}"
     if _NUMBER.fullmatch(name):
         return f"options.{name} = {value}"
-    valid = [*_ENUMERATIONS, *_ARENA_KEYS, "session.NAME", "memory.NAME"]
+    valid = [*_ENUMERATIONS, *ARENA_KEYS, "session.NAME", "memory.NAME"]
     raise NotSupported("unknown_option", runtime=_TITLE, option=option, valid=", ".join(valid))
 
 
@@ -177,8 +165,8 @@ def _arena(plan: Plan) -> str:
         return ""
     settings = {}
     if any(context.internal is not None for context in plan.contexts):
-        settings["arena_extend_strategy"] = "1"
+        settings[STRATEGY] = str(STRATEGIES["kSameAsRequested"])
     for option in chosen.pop():
         name, _, value = option.partition("=")
-        settings[name] = _STRATEGIES.get(value, value)
+        settings[name] = str(STRATEGIES.get(value, value))
     return ", ".join(f"{json.dumps(name)}: {value}" for name, value in settings.items())

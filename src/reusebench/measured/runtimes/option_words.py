@@ -5,11 +5,20 @@ Runs in the measured process: standard library only.
 
 from __future__ import annotations
 
-from typing import Any, Iterable, List, Tuple
+from typing import Any, Collection, Iterable, List, Tuple
 
 from reusebench.measured.runtimes.base import NotSupported
 
-__all__ = ["attribute_names", "refused", "set_attribute", "split", "unknown", "wrong_value"]
+__all__ = [
+    "attribute_names",
+    "member",
+    "refused",
+    "set_attribute",
+    "split",
+    "unknown",
+    "whole_number",
+    "wrong_value",
+]
 
 _BOOLEANS = {"0": False, "1": True, "false": False, "true": True}
 #: Most names that a message lists: of more, those that are most like the given one.
@@ -55,6 +64,22 @@ def set_attribute(owner: Any, option: str, runtime: str) -> None:
         raise wrong_value(runtime, option, ["a whole number"]) from None
     except (OverflowError, TypeError) as error:
         raise refused(runtime, option, str(error)) from None
+
+
+def whole_number(runtime: str, option: str) -> int:
+    """Return the value of an option; raise NotSupported unless it is 0 or a larger number."""
+    text = split(option)[1]
+    if not text.isdecimal():
+        raise wrong_value(runtime, option, ["a whole number"])
+    return int(text)
+
+
+def member(runtime: str, option: str, valid: Collection[str]) -> str:
+    """Return the value of an option; raise NotSupported unless it is one of these."""
+    text = split(option)[1]
+    if text not in valid:
+        raise wrong_value(runtime, option, valid)
+    return text
 
 
 def wrong_value(runtime: str, option: str, valid: Iterable[str]) -> NotSupported:

@@ -9,7 +9,13 @@ import re
 from typing import NamedTuple, Sequence, Tuple
 
 from reusebench.measured.runtimes.base import NotSupported
-from reusebench.measured.runtimes.option_words import split, unknown, wrong_value
+from reusebench.measured.runtimes.option_words import (
+    member,
+    split,
+    unknown,
+    whole_number,
+    wrong_value,
+)
 
 __all__ = ["FLAGS", "INTERPRETER", "TRANSIENT", "CpuOptions", "options_of"]
 
@@ -89,30 +95,22 @@ def options_of(words: Sequence[str], *, shares_internal: bool) -> CpuOptions:
 
 def _changed(options: CpuOptions, word: str) -> CpuOptions:
     """Return the options with the change of one word."""
-    name, text = split(word)
-    valid: Sequence[str]
+    name, _ = split(word)
     if name == _KERNEL_MODE:
-        valid = _KERNEL_MODES
-        changed = options._replace(kernel_mode=text)
-    elif name == _API:
-        valid = _APIS
-        changed = options
-    elif name == _YNNPACK:
-        valid = ("true", "false")
-        changed = options._replace(others=(f"{_YNNPACK} = {text}",))
-    elif name == _THREADS:
-        valid = (text,) if text.isdecimal() else ("a whole number",)
-        changed = options._replace(threads=int(text) if text.isdecimal() else 0)
-    elif name == _XNNPACK:
-        valid = (text,)
-        changed = options._replace(flags=_flags(word, options.flags))
-    elif name in _WRITES:
+        return options._replace(kernel_mode=member(_TITLE, word, _KERNEL_MODES))
+    if name == _API:
+        member(_TITLE, word, _APIS)
+        return options
+    if name == _YNNPACK:
+        switch = member(_TITLE, word, ("true", "false"))
+        return options._replace(others=(f"{_YNNPACK} = {switch}",))
+    if name == _THREADS:
+        return options._replace(threads=whole_number(_TITLE, word))
+    if name == _XNNPACK:
+        return options._replace(flags=_flags(word, options.flags))
+    if name in _WRITES:
         raise NotSupported("option_writes", runtime=_TITLE, option=word)
-    else:
-        raise unknown(_TITLE, word, [_KERNEL_MODE, _THREADS, _XNNPACK, _YNNPACK, _API])
-    if text not in valid:
-        raise wrong_value(_TITLE, word, valid)
-    return changed
+    raise unknown(_TITLE, word, [_KERNEL_MODE, _THREADS, _XNNPACK, _YNNPACK, _API])
 
 
 def _flags(option: str, flags: int) -> int:

@@ -6,9 +6,9 @@ other values, without a word.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
-from reusebench.measured.runtimes.option_words import split, unknown, wrong_value
+from reusebench.measured.runtimes.option_words import member, split, unknown, whole_number
 
 __all__ = ["HINTS", "INTERPRETER", "MnnSettings", "settings_of"]
 
@@ -81,15 +81,16 @@ def settings_of(options: Sequence[str]) -> MnnSettings:
     for option in options:
         name, _ = split(option)
         if name in HINTS:
-            hints[name] = _number(option)
+            hints[name] = whole_number(_TITLE, option)
         elif name in _BACKEND:
-            backend[name] = _one_of(option, _BACKEND[name])
+            backend[name] = _BACKEND[name][member(_TITLE, option, _BACKEND[name])]
         elif name == _THREADS:
-            settings = settings._replace(threads=_number(option))
+            settings = settings._replace(threads=whole_number(_TITLE, option))
         elif name == _REARRANGE:
-            settings = settings._replace(rearrange=bool(_one_of(option, _BOOLEANS)))
+            rearrange = _BOOLEANS[member(_TITLE, option, _BOOLEANS)]
+            settings = settings._replace(rearrange=rearrange)
         elif name == _API:
-            _one_of(option, dict.fromkeys(_APIS, 0))
+            member(_TITLE, option, _APIS)
             settings = settings._replace(is_interpreter=option == INTERPRETER)
         else:
             raise unknown(_TITLE, option, [*_BACKEND, _THREADS, _REARRANGE, _API, *HINTS])
@@ -97,17 +98,3 @@ def settings_of(options: Sequence[str]) -> MnnSettings:
         backend=tuple(backend.items()),
         hints=tuple((HINTS[name], value) for name, value in hints.items()),
     )
-
-
-def _number(option: str) -> int:
-    text = split(option)[1]
-    if not text.isdecimal():
-        raise wrong_value(_TITLE, option, ["a whole number"])
-    return int(text)
-
-
-def _one_of(option: str, values: Mapping[str, int]) -> int:
-    text = split(option)[1]
-    if text not in values:
-        raise wrong_value(_TITLE, option, values)
-    return values[text]

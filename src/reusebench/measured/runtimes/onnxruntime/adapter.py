@@ -31,8 +31,8 @@ from reusebench.measured.runtimes.base import (
     RuntimeContext,
     check_host_memory,
 )
+from reusebench.measured.runtimes.onnxruntime.option_names import LEVEL
 from reusebench.measured.runtimes.onnxruntime.options import (
-    LEVEL,
     OnnxOptions,
     as_prepared,
     options_of,

@@ -17,6 +17,14 @@ import onnxruntime as ort
 from onnxruntime.capi import onnxruntime_pybind11_state
 
 from reusebench.measured.runtimes.base import NotSupported
+from reusebench.measured.runtimes.onnxruntime.option_names import (
+    ARENA_KEYS,
+    RUN,
+    STRATEGIES,
+    STRATEGY,
+    is_of_run,
+    run_entry,
+)
 from reusebench.measured.runtimes.option_words import (
     attribute_names,
     set_attribute,
@@ -25,32 +33,16 @@ from reusebench.measured.runtimes.option_words import (
     wrong_value,
 )
 
-__all__ = ["LEVEL", "OnnxOptions", "as_prepared", "options_of", "plain_options"]
+__all__ = ["OnnxOptions", "as_prepared", "options_of", "plain_options"]
 
 _TITLE = "ONNX Runtime"
 #: Severity of errors (OrtLoggingLevel).
 _LOG_ERRORS_ONLY = 3
 
-#: Attribute that a prepared model cannot have: it was prepared at full optimisation.
-LEVEL = "graph_optimization_level"
 #: Names by which ONNX Runtime writes a file.
 _WRITES = re.compile(
     "optimized_model_filepath|enable_profiling|profile_file_prefix|ep[.]context|_to_file$|state_file$"
 )
-_RUN = "RunOptions."
-_RUN_ENTRIES = ("memory.", _RUN)
-#: Keys of OrtArenaCfg, which Python cannot list; it refuses others itself.
-_ARENA_KEYS = (
-    "arena_extend_strategy",
-    "initial_chunk_size_bytes",
-    "initial_growth_chunk_size_bytes",
-    "max_dead_bytes_per_chunk",
-    "max_mem",
-    "max_power_of_two_extend_bytes",
-)
-_STRATEGY = "arena_extend_strategy"
-#: Names of the strategies (ArenaExtendStrategy).
-_STRATEGIES = {"kNextPowerOfTwo": 0, "kSameAsRequested": 1}
 #: Names of entries, as C strings in ONNX Runtime's library.
 _ENTRY = re.compile(rb"\0((?:session|optimization|memory|mlas|ep)\.[\w.]+)(?=\0)")
 _PIECE_BYTES = 1 << 16
@@ -99,8 +91,8 @@ def options_of(words: Tuple[str, ...]) -> OnnxOptions:
             raise NotSupported("option_writes", runtime=_TITLE, option=word)
         if name in attributes:
             options.attributes.append(word)
-        elif name.startswith(_RUN_ENTRIES):
-            entry = name[len(_RUN) :] if name.startswith(_RUN) else name
+        elif is_of_run(name):
+            entry = run_entry(name)
             _check_entry(word, entry)
             options.run_entries[entry] = value
         elif "." in name:
@@ -114,8 +106,8 @@ def options_of(words: Tuple[str, ...]) -> OnnxOptions:
 def _arena_value(option: str, attributes: Sequence[str]) -> int:
     """Return the value of a key of OrtArenaCfg, which refuses keys that it does not have."""
     name, text = split(option)
-    if name == _STRATEGY:
-        text = str(_STRATEGIES.get(text, text))
+    if name == STRATEGY:
+        text = str(STRATEGIES.get(text, text))
     value: Optional[int] = None
     with suppress(ValueError):
         value = int(text)
@@ -123,10 +115,10 @@ def _arena_value(option: str, attributes: Sequence[str]) -> int:
         ort.OrtArenaCfg({name: value or 0})
     except RuntimeError:
         plain = [attribute for attribute in attributes if not _WRITES.search(attribute)]
-        names = [*plain, *_ARENA_KEYS, "session.NAME", "memory.NAME", f"{_RUN}NAME"]
+        names = [*plain, *ARENA_KEYS, "session.NAME", "memory.NAME", f"{RUN}NAME"]
         raise unknown(_TITLE, option, names) from None
-    if value is None or (name == _STRATEGY and value not in _STRATEGIES.values()):
-        raise wrong_value(_TITLE, option, _STRATEGIES if name == _STRATEGY else ["a whole number"])
+    if value is None or (name == STRATEGY and value not in STRATEGIES.values()):
+        raise wrong_value(_TITLE, option, STRATEGIES if name == STRATEGY else ["a whole number"])
     return value
 
 
