@@ -10,7 +10,6 @@ is far too narrow. The slope is fitted in these steps:
   deterministic trends with an integrated or stationary noise component, 2009).
 - Growth in k equal steps has then k ** 0.5 standard errors. If one step fits better than a line,
   only the growth in addition to the step counts.
-
 - A leak may come in pieces. A piece is a rise after which no reading was as low as one before it.
   The true growth may have one piece more, or one less, than the series: the interval is that much
   wider at each end. If a step is left out, or the part before it, the step may be a piece that

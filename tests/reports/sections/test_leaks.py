@@ -198,6 +198,16 @@ def test_memory_that_moves_is_clear_by_the_heap(tmp_path: Path) -> None:
     assert sentence.endswith(" more cycles would tell: --cycles 3000.")
 
 
+def test_holes_of_a_heap_are_no_leak(tmp_path: Path) -> None:
+    """Memory of a level heap that creeps up by less than 1 % cannot be told; more than that is."""
+    rows = [
+        _row(tmp_path / "creeping", memory=steady(8 * KIB)),
+        _row(tmp_path / "leaking", memory=steady(60 * KIB)),
+    ]
+    assert [drifts(row)["memory"].verdict for row in rows] == ["unknown", "growing"]
+    assert [_grown(row) for row in rows] == [[], ["memory"]]
+
+
 def test_too_few_cycles(tmp_path: Path) -> None:
     """Fewer points than a slope needs are said to be too few."""
     row = _row(tmp_path, cycles=5)
