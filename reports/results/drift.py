@@ -16,7 +16,7 @@ KIB = 2**10
 _PAGES = 4 * KIB / math.sqrt(12)
 #: The quantities in bytes, with the error of a reading however little the readings differ. A block
 #: of the heap that comes and goes from reading to reading is no growth.
-IN_BYTES = {"memory": _PAGES, "heap": 256.0, "npu": _PAGES}
+IN_BYTES = {"memory": _PAGES, "heap": 256.0, "npu": _PAGES, "held": _PAGES}
 #: The counts: one descriptor or mapping more at some time is no leak. Growth per cycle below the
 #: least growth is level.
 _COUNTS = {
@@ -120,6 +120,8 @@ def drifts(row: Row) -> dict[str, Drift]:
         "memory": None if row.emulated else memory,
         "heap": series.heap_bytes,
         "npu": series.npu_memory_bytes,
+        # A process without such files needs no verdict on them.
+        "held": series.held_file_bytes if any(series.held_file_bytes or ()) else None,
         "fds": series.fds,
         "mappings": series.mappings,
         "threads": series.threads,

@@ -103,6 +103,18 @@ def test_what_each_cycle_leaks(
     assert _grown(rows["dups"]) == {_QUANTITIES[of_dup]: pytest.approx(1, abs=0.1)}
 
 
+def test_memory_that_nothing_maps(
+    bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """40 KiB in a memfd of each context are told as such, beside the descriptor."""
+    monkeypatch.setenv("DOUBLE_LEAK", "rknn_init=memfd")
+    rows = _rows_of_double(bench, library, "replaced")
+    assert _grown(rows["replaced"]) == {
+        "held": pytest.approx(40 * KIB, rel=0.02),
+        "fds": pytest.approx(1, abs=0.1),
+    }
+
+
 def test_a_leak_of_each_binding(
     bench: Bench, library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -210,6 +210,8 @@ class CycleSeries(msgspec.Struct, frozen=True, kw_only=True):
     #: Processes that it has started, and those of them that have ended and are not waited for.
     children: Optional[tuple[int, ...]] = None
     zombies: Optional[tuple[int, ...]] = None
+    #: Memory of files that they hold and do not map, as Memory.held_memory_bytes.
+    held_file_bytes: Optional[tuple[int, ...]] = None
 
     def __post_init__(self) -> None:
         """Refuse lists of different length."""

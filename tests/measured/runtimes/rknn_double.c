@@ -16,7 +16,7 @@
  *   DOUBLE_FAIL      "call=code[,...]": the call returns this code, and does nothing
  *   DOUBLE_SAY       "call=words": the call writes the words, as a line on standard output, and goes on
  *   DOUBLE_REWRITES  set: each rknn_set_weight_mem writes other weights
- *   DOUBLE_LEAK      "call=what[,...]": the call leaks 40 KiB of heap, an fd or a mapping each time
+ *   DOUBLE_LEAK      "call=what[,...]": the call leaks 40 KiB of heap or in a memfd, an fd or a mapping
  *   DOUBLE_LEAVES    set: a failed rknn_init leaves a context behind
  *   DOUBLE_MEMORY    bytes that all contexts and memories may take; a call that needs more writes so and returns -4
  *   DOUBLE_DIES      set: such a call aborts
@@ -171,9 +171,13 @@ static void leak(const char *what)
 {
     if (begins_with(what, "heap"))
         memset(malloc(LEAK), 1, LEAK);
-    if (!begins_with(what, "fd") && !begins_with(what, "mapping"))
+    if (!begins_with(what, "fd") && !begins_with(what, "mapping") && !begins_with(what, "memfd"))
         return;
     int fd = memfd_create("leak", 0);
+    if (begins_with(what, "memfd")) {
+        fallocate(fd, 0, 0, LEAK);
+        return;
+    }
     if (begins_with(what, "fd") || ftruncate(fd, 1))
         return;
     /* From a file of its own, because the kernel would join it with its neighbours. */

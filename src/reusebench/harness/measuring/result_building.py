@@ -191,6 +191,7 @@ def _cycle_series(barriers: Sequence[BarrierReading]) -> CycleSeries | None:
         threads=tuple(usage.threads for usage in usages),
         children=tuple(reading.process.child_count for reading in readings),
         zombies=tuple(reading.process.zombie_count for reading in readings),
+        held_file_bytes=_complete(reading.process.held_file_bytes for reading in readings),
     )
 
 
