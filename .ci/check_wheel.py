@@ -61,7 +61,8 @@ _NPU_FILES = (
     "models/tiny-64-*-rk3588-*.rknn",
 )
 
-#: Memory of equal processes differs by 1 to 5 %, sometimes by 15 % (docs/measure.md, "How often").
+#: Memory of equal processes differs by 1 to 5 %, sometimes by 15 %
+#: (docs/reference/measure.md, "How often").
 _NOISE = 0.15
 _NOISE_BYTES = 1 << 20
 _NOISY = ("application_memory_bytes", "application_memory_over_baseline_bytes")

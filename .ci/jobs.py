@@ -85,7 +85,8 @@ _JOBS = (
     Job("bench", _BENCH, needs=("environment",)),
     Job("wheel", "make --no-print-directory wheel"),
     Job("lint", "make --no-print-directory lint", needs=("environment",)),
-    # They include the first inputs of three campaigns of made-up faults (docs/reliability.md).
+    # They include the first inputs of three campaigns of made-up faults
+    # (docs/explanation/reliability.md).
     Job("benchmarks", "make --no-print-directory benchmarks", needs=("environment",), cpus=None),
     Job(
         "tests",

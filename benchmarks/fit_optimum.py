@@ -1,4 +1,4 @@
-"""Proof that `reusebench fit` recommends the best layout: the table of docs/fit.md.
+"""Proof that `reusebench fit` recommends the best layout: the table of docs/how-to/fit.md.
 
     python -m benchmarks.fit_optimum --target vboard:rk3588 --rknn-library librknnrt.so \\
         --streams 2 mobilenet_v2-96
@@ -671,7 +671,7 @@ def _quick_options() -> list[str]:
     if not libraries:
         skip(
             f"no library of Rockchip's for {_QUICK_CHIP} with a virtual board in the user's cache"
-            " (docs/rknn.md)"
+            " (docs/reference/runtimes/rknn.md)"
         )
     try:
         ensure_all(".rknn", [Recipe(*_network(_QUICK_NETWORK), seed=1)], _QUICK_CHIP)

@@ -1,8 +1,9 @@
 """Sizes that others published from real boards, measured again on the virtual board.
 
 `python -m benchmarks.silicon --models DIR` compares the sizes of silicon.csv with those that every
-library of Rockchip's that is here has on the virtual board (docs/silicon.md), and prints a table in
-Markdown; it takes a minute for each library. The exit code is 1 if a size differs.
+library of Rockchip's that is here has on the virtual board (docs/evidence/silicon.md),
+and prints a table in Markdown; it takes a minute for each library. The exit code is 1 if a size
+differs.
 
 DIR has the .rknn files of others, in any folders. For RK3588:
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests import test_imports
 _ROOT = Path(__file__).parents[1]
 _PACKAGE = _ROOT / "src" / "reusebench"
 
-_DOCS = sorted((_ROOT / "docs").glob("*.md"))
+_DOCS = sorted((_ROOT / "docs").rglob("*.md"))
 _PAGES = [*sorted(_ROOT.glob("README*.md")), _ROOT / "CONTRIBUTING.md", *_DOCS]
 _ENGLISH = [page for page in _PAGES if page.name.count(".") == 1 and page.name != "CONTRIBUTING.md"]
 
@@ -28,6 +29,11 @@ _FOLDERS = {
     "tests",
     *(path.name for path in _PACKAGE.iterdir() if path.is_dir()),
 }
+
+
+def _short(page: Path) -> str:
+    """Return the page's path from the root."""
+    return page.relative_to(_ROOT).as_posix()
 
 
 def _text(page: Path) -> str:
@@ -64,7 +70,7 @@ def _is_here(path: str) -> bool:
     return any(True for folder in (_ROOT, _PACKAGE) for _ in folder.glob(pattern))
 
 
-@pytest.mark.parametrize("page", _PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", _PAGES, ids=_short)
 def test_paths_exist(page: Path) -> None:
     """A file that a page names is at the root or below src/reusebench/."""
     assert {path for path in _paths(page) if not _is_here(path)} == set()
@@ -73,12 +79,12 @@ def test_paths_exist(page: Path) -> None:
 def test_paths_are_found() -> None:
     """A path that does not exist would be noticed, and a placeholder stands for any name."""
     assert _is_here("measured/runtimes/NAME/adapter.py")
-    assert _is_here("docs/design.md")
+    assert _is_here("docs/explanation/design.md")
     assert not _is_here("measured/runtimes/NAME/nothing.py")
     assert "storage/result.py" in _paths(_ROOT / "CONTRIBUTING.md")
 
 
-@pytest.mark.parametrize("page", [*_PAGES, _ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*_PAGES, _ROOT / "CHANGELOG.md"], ids=_short)
 def test_links_lead_somewhere(page: Path) -> None:
     """A link to another page, or to a heading of one, finds it."""
     for link in re.findall(r"\]\(([^)\s]+)\)", _text(page)):
@@ -90,7 +96,29 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in _anchors(target), link
 
 
-@pytest.mark.parametrize("page", _ENGLISH, ids=lambda page: page.name)
+@pytest.mark.process
+def test_pages_that_texts_name_exist() -> None:
+    """A page of docs/ that a message, comment or other file names is there."""
+    texts = subprocess.run(
+        [
+            "git",
+            "grep",
+            "-IohE",
+            r"docs/[A-Za-z/-]+(\.zh-CN)?\.md",
+            ":!CHANGELOG.md",
+            ":!CONTRIBUTING.md",
+        ],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    named = set(texts.stdout.split())
+    assert named
+    assert {page for page in named if not (_ROOT / page).is_file()} == set()
+
+
+@pytest.mark.parametrize("page", _ENGLISH, ids=_short)
 def test_every_page_is_in_both_languages(page: Path) -> None:
     """A page has a Chinese one with as many headings of each level."""
     chinese = page.with_suffix(".zh-CN.md")
@@ -101,15 +129,15 @@ def test_every_page_is_in_both_languages(page: Path) -> None:
 
 def test_no_page_is_in_chinese_alone() -> None:
     """A Chinese page has an English one."""
-    chinese = {page.name for page in _PAGES if page.name.endswith(".zh-CN.md")}
-    assert chinese == {page.with_suffix(".zh-CN.md").name for page in _ENGLISH}
+    chinese = {page for page in _PAGES if page.name.endswith(".zh-CN.md")}
+    assert chinese == {page.with_suffix(".zh-CN.md") for page in _ENGLISH}
 
 
 def _level(heading: str) -> int:
     return len(heading) - len(heading.lstrip("#"))
 
 
-@pytest.mark.parametrize("name", ["design.md", "design.zh-CN.md"])
+@pytest.mark.parametrize("name", ["explanation/design.md", "explanation/design.zh-CN.md"])
 def test_the_table_of_imports_is_the_one_that_is_held(name: str) -> None:
     """The page of the design lists what each package may import."""
     rows = re.findall(

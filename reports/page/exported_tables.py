@@ -1,4 +1,4 @@
-"""The list of exported tables; docs/tables.md explains every column."""
+"""The list of exported tables; docs/reference/tables.md explains every column."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from reusebench.reports.sections.section import Page, Section, Values
 
 
 class GlossarySection(Section):
-    """Twelve words of the project, each with its meaning; docs/glossary.md has all of them."""
+    """Twelve words of the project, each with its meaning; docs/reference/glossary.md has all."""
 
     name = "glossary"
 

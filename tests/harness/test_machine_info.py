@@ -31,4 +31,4 @@ def test_a_library_that_is_not_confined_is_told(
     }
     (line,) = _exposures(targets)
     assert f"({reason})" in line
-    assert "docs/security.md" in line
+    assert "docs/explanation/security.md" in line

@@ -24,7 +24,7 @@ def test_sizes_and_times_have_units_in_their_names() -> None:
         assert name.endswith(("_bytes", "_ns", "_per_s", "_percent")), name
 
 
-@pytest.mark.parametrize("page", ["results.md", "results.zh-CN.md"])
+@pytest.mark.parametrize("page", ["reference/results.md", "reference/results.zh-CN.md"])
 def test_every_figure_is_defined_in_the_documentation(page: str) -> None:
     """A metric whose definition nobody can find is worth nothing."""
     text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")

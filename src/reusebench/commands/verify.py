@@ -56,7 +56,8 @@ _FILES = (
 #: One more than any chip has cores, so that two contexts share the internal memory of a core.
 _CONTEXTS = max(chip.npu_cores for chip in CHIPS.values()) + 1
 _HOW_TO_REPORT = (
-    "Please paste this into an issue, equal or not, with the name of the board (docs/silicon.md)."
+    "Please paste this into an issue, equal or not, with the name of the board"
+    " (docs/evidence/silicon.md)."
 )
 
 

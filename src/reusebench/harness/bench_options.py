@@ -141,8 +141,8 @@ def _add_layout_options(add: Callable[..., None]) -> None:
         type=Path,
         help=(
             "Measure this plan, and nothing else: models, streams and contexts of your own, in"
-            " TOML or JSON (docs/plans.md); repeatable. `reusebench plan NAME` prints a scenario"
-            " as such a file."
+            " TOML or JSON (docs/reference/plans.md); repeatable. `reusebench plan NAME` prints"
+            " a scenario as such a file."
         ),
     )
     add("--streams", metavar="N", type=_count, help=f"Number of streams. Default: {STREAMS}.")

@@ -40,8 +40,8 @@ class Effort:
 
 
 #: Less than 6 minutes of ONNX Runtime on 2 cores. Most configurations have 144 timed inferences or
-#: more; more rounds would narrow no figure of memory. docs/measure.md has the reasons for the
-#: numbers of repeats.
+#: more; more rounds would narrow no figure of memory. docs/reference/measure.md has the
+#: reasons for the numbers of repeats.
 DEFAULT = Effort(
     BuiltIn(
         stream=("yolov5s", 320),
@@ -62,7 +62,7 @@ DEFAULT = Effort(
     clip=Clip(),
     cycles=20,
 )
-#: The effort of --quick; docs/measure.md has the time of each of its parts.
+#: The effort of --quick; docs/reference/measure.md has the time of each of its parts.
 QUICK = Effort(
     BuiltIn(
         stream=("mobilenet_v2", 224),

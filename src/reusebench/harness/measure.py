@@ -32,7 +32,7 @@ class Result(Mapping[str, Figure]):
     It is a view of the stored result (reusebench.storage.result.Result), which is private.
 
     A figure has `median`, `spread` (±) and `values`, one for each process. Its unit is in its name:
-    `_bytes`, `_ns`, `_per_s`, `_percent`. docs/results.md defines each. Figures that this
+    `_bytes`, `_ns`, `_per_s`, `_percent`. docs/reference/results.md defines each. Figures that this
     configuration does not have are left out.
 
         result = measure("full_dup", runtime="onnxruntime")

@@ -303,7 +303,8 @@ def _check_plans(
     scenarios = {scenario for _, scenario in configurations}
     if None in scenarios:
         raise UserError(
-            "bench/test_plans.py measures plans of yours: name one with --plan FILE (docs/plans.md)"
+            "bench/test_plans.py measures plans of yours: name one with --plan FILE"
+            " (docs/reference/plans.md)"
         )
     if plan_files and not any(scenarios.intersection(file.scenarios) for file in plan_files):
         raise UserError(
@@ -350,5 +351,5 @@ def _exposures(targets: Mapping[str, Target]) -> Iterable[str]:
     for reason in {target.exposure for target in targets.values() if target.exposure}:
         yield (
             "the library on the virtual board runs without a sandbox, and reaches your files, the"
-            f" network and the devices as you do ({reason}); see docs/security.md"
+            f" network and the devices as you do ({reason}); see docs/explanation/security.md"
         )

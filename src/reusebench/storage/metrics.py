@@ -106,8 +106,8 @@ def _pinned(name: str) -> Metric:
     return Metric(name, "memory", f"{name}_bytes", BYTES, resolution=0, is_pinned=True)
 
 
-#: All metrics, in the order of every table. docs/results.md defines those of scenarios,
-#: docs/record.md those of programs.
+#: All metrics, in the order of every table. docs/reference/results.md defines those of scenarios,
+#: docs/how-to/record.md those of programs.
 METRICS = (
     _pages("application_memory"),
     _pages("application_memory_over_baseline"),

@@ -1,6 +1,6 @@
 """References to runs: the newest, a number, a range, a name, a path or a git revision.
 
-A reference is tried in this order; the first match counts. docs/storage.md explains it to users.
+A reference is tried in this order; the first match counts. docs/reference/storage.md explains it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The stored form of a result: one configuration, measured in several fresh processes.
 
 Every figure is a tuple with one value per repeat, in order; None if that repeat did not give it.
-docs/results.md explains the figures. `msgspec.json.schema(Result)` is the JSON schema.
+docs/reference/results.md explains the figures. `msgspec.json.schema(Result)` is the JSON schema.
 """
 
 from __future__ import annotations

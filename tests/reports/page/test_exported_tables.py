@@ -189,7 +189,7 @@ def test_only_the_named_formats_are_written(full_storage: Path, tmp_path: Path) 
     assert {path.name for path in folder.iterdir()} == {f"{name}.json" for name in PROMISED}
 
 
-@pytest.mark.parametrize("page", ["tables.md", "tables.zh-CN.md"])
+@pytest.mark.parametrize("page", ["reference/tables.md", "reference/tables.zh-CN.md"])
 def test_the_documentation_names_every_column(page: str) -> None:
     """Each table has a section with its columns, or with a link to those it has in common."""
     text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")

@@ -22,7 +22,7 @@ _FIGURE = ("metric", "unit", "value")
 _LINK = re.compile(r"\]\(([^)#]+)")
 
 
-@pytest.fixture(params=["frames.md", "frames.zh-CN.md"])
+@pytest.fixture(params=["reference/frames.md", "reference/frames.zh-CN.md"])
 def page(request: pytest.FixtureRequest) -> str:
     """Return a page."""
     name: str = request.param
@@ -55,4 +55,8 @@ def test_units_and_components_are_named(page: str) -> None:
 
 def test_links_lead_to_files(page: str) -> None:
     """Relative links lead to files."""
-    assert [name for name in _LINK.findall(page) if not (CHECKOUT / "docs" / name).is_file()] == []
+    assert [
+        name
+        for name in _LINK.findall(page)
+        if not (CHECKOUT / "docs" / "reference" / name).is_file()
+    ] == []

@@ -15,7 +15,7 @@ from tests.reports.stored import changed, dup, even, result, write_run
 
 pytestmark = pytest.mark.process
 
-_NOTEBOOK = CHECKOUT / "docs" / "results.ipynb"
+_NOTEBOOK = CHECKOUT / "docs" / "how-to" / "results.ipynb"
 #: A kernel starts, and imports pandas and matplotlib.
 _TIME_LIMIT_S = 300
 

@@ -207,11 +207,13 @@ def read_document(path: Path) -> Document:
     try:
         text = read_regular(check_file(path, _MOST_BYTES), _MOST_BYTES).decode()
     except UserFileError as error:
-        raise PlanFileError(f"--plan {error}. Give a plan file (docs/plans.md)") from None
+        raise PlanFileError(f"--plan {error}. Give a plan file (docs/reference/plans.md)") from None
     except UnicodeDecodeError:
-        raise empty.error((), "it is not UTF-8. Give a plan file (docs/plans.md)") from None
+        raise empty.error(
+            (), "it is not UTF-8. Give a plan file (docs/reference/plans.md)"
+        ) from None
     except OSError as error:
-        problem = f"{problem_of(error)}. Give a plan file (docs/plans.md)"
+        problem = f"{problem_of(error)}. Give a plan file (docs/reference/plans.md)"
         raise empty.error((), problem) from None
 
     if path.suffix == ".json":
@@ -225,7 +227,9 @@ def read_document(path: Path) -> Document:
     if forbidden:
         raise empty.error((), forbidden)
     if not isinstance(values, dict):
-        raise empty.error((), "it has no keys; a plan has models and contexts (docs/plans.md)")
+        raise empty.error(
+            (), "it has no keys; a plan has models and contexts (docs/reference/plans.md)"
+        )
     return replace(empty, values=values, lines=lines_of(text))
 
 

@@ -21,8 +21,8 @@ _Path = Union[str, "os.PathLike[str]"]
 class Model:
     """A model of a plan: a file, or a built-in network.
 
-    A relative path is relative to the working folder. docs/plans.md explains each field under the
-    same name.
+    A relative path is relative to the working folder. docs/reference/plans.md explains each
+    field under the same name.
 
         >>> Model("detector.onnx", shape="1x3x320x320").file
         'detector.onnx'
@@ -48,7 +48,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Context:
-    """A context of a plan, with its reuse of others. docs/plans.md explains each field by name.
+    """A context of a plan, with its reuse of others. docs/reference/plans.md explains each field.
 
     >>> Context(dup="detect-0").dup
     'detect-0'
@@ -106,7 +106,8 @@ class Streams:
 class Plan:
     """A pipeline: its models, and its contexts in the order in which they are made.
 
-    It has the keys of a plan file (docs/plans.md). Mistakes are found when it is measured.
+    It has the keys of a plan file (docs/reference/plans.md). Mistakes are found when it is
+    measured.
 
         >>> plan = Plan(
         ...     "gate",

@@ -137,8 +137,8 @@ def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
     lines = [
         f"# {title}",
         (
-            "# Change what you like, then: pytest bench/ --plan FILE. docs/plans.md explains every"
-            " key."
+            "# Change what you like, then: pytest bench/ --plan FILE. docs/reference/plans.md"
+            " explains every key."
         ),
         "",
         f"name = {_text(plan.scenario)}  # of results and reports",

@@ -132,7 +132,7 @@ def _rknn(facts: RknnFacts) -> _Answers:
             "the mini runtime (librknnmrt) ignores RKNN_FLAG_SHARE_WEIGHT_MEM",
         )
     elif facts.has_dynamic_shapes:
-        # Seen with INT8 at the largest shape (docs/rknn.md).
+        # Seen with INT8 at the largest shape (docs/reference/runtimes/rknn.md).
         answers["full_dup"] = (
             True,
             "with dynamic shapes a run may read memory that is no buffer: see the findings",

@@ -1,7 +1,7 @@
 """Stored results, traces and ledgers as data frames: `reusebench.load`.
 
-docs/frames.md explains the columns. Only this package of storage imports pandas, and nothing that
-measures imports it: the harness has no numpy.
+docs/reference/frames.md explains the columns. Only this package of storage imports pandas, and
+nothing that measures imports it: the harness has no numpy.
 """
 
 from __future__ import annotations

@@ -241,6 +241,6 @@ def _stored(model: Model, plan: PlanFile, pins: Pins) -> Model:
     if not is_unchanged(model, pins):
         raise UserError(
             f"{plan.document.title}: {model.path} has changed since the plan was stored. Put the"
-            " old file back, or write a plan file with the new one (docs/plans.md)"
+            " old file back, or write a plan file with the new one (docs/reference/plans.md)"
         )
     return model
