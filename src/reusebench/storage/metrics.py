@@ -107,7 +107,7 @@ def _pinned(name: str) -> Metric:
 
 
 #: All metrics, in the order of every table. docs/reference/results.md defines those of scenarios,
-#: docs/how-to/record.md those of programs.
+#: docs/reference/record.md those of programs.
 METRICS = (
     _pages("application_memory"),
     _pages("application_memory_over_baseline"),

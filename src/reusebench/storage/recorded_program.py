@@ -100,7 +100,7 @@ class PhaseMedians(msgspec.Struct, frozen=True, kw_only=True):
 class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
     """Memory at the end of a phase, and its peaks, in bytes, with a value per repeat.
 
-    docs/how-to/record.md defines the figures.
+    docs/reference/record.md defines the figures.
     """
 
     application_memory_bytes: _Bytes
