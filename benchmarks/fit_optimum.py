@@ -671,7 +671,7 @@ def _quick_options() -> list[str]:
     if not libraries:
         skip(
             f"no library of Rockchip's for {_QUICK_CHIP} with a virtual board in the user's cache"
-            " (docs/reference/runtimes/rknn.md)"
+            " (docs/how-to/rknn.md)"
         )
     try:
         ensure_all(".rknn", [Recipe(*_network(_QUICK_NETWORK), seed=1)], _QUICK_CHIP)

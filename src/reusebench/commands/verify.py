@@ -57,7 +57,7 @@ _FILES = (
 _CONTEXTS = max(chip.npu_cores for chip in CHIPS.values()) + 1
 _HOW_TO_REPORT = (
     "Please paste this into an issue, equal or not, with the name of the board"
-    " (docs/evidence/silicon.md)."
+    " (docs/how-to/boards.md)."
 )
 
 

@@ -219,7 +219,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "RKNN",
         "reusebench.measured.runtimes.rknn.adapter",
         None,
-        "give Rockchip's library with --rknn-library FILE (docs/reference/runtimes/rknn.md)",
+        "give Rockchip's library with --rknn-library FILE (docs/how-to/rknn.md)",
         device="npu",
         suffixes=(".rknn",),
         converter="reusebench.models.rknn.toolkit",
