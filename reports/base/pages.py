@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from itertools import count
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
+from reusebench.reports.base.anchors import Anchors
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.system.files import replacing
 
+#: The folder of exported tables, beside the page that links to them.
+TABLES_FOLDER = "tables"
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 _ENVIRONMENT = jinja2.Environment(
     loader=jinja2.FileSystemLoader(_TEMPLATES),
@@ -37,12 +39,15 @@ def write_page(
     first: str,
     title: str,
     figures: Mapping[str, str],
+    groups_in_ids: Mapping[str, str],
+    table_format: str | None = None,
     **values: Any,
 ) -> Path:
     """Write the page from its template into the folder, and return its path.
 
     It links to the same page in the other languages. The title is a key of the texts, figures are
-    SVG elements.
+    SVG elements. `groups_in_ids` has a name of each group, and `table_format` the ending of the
+    exported tables beside the page, if there are any.
     """
     others = [other for other in LANGUAGES if other != language]
     html = _ENVIRONMENT.get_template(f"{stem}.html.j2").render(
@@ -54,7 +59,9 @@ def write_page(
             for other in others
         ],
         figures={name: Markup(svg) for name, svg in figures.items()},
-        unique=_numbered(),
+        anchors=Anchors(groups_in_ids),
+        tables_folder=TABLES_FOLDER,
+        table_format=table_format,
         style=_read("style.css"),
         script=_read("page.js"),
         **values,
@@ -64,12 +71,6 @@ def write_page(
     with replacing(path) as unfinished:
         unfinished.write_text(html, encoding="utf-8")
     return path
-
-
-def _numbered() -> Callable[[str], str]:
-    """Return a function that makes a different id at each call."""
-    numbers = count(1)
-    return lambda name: f"{name}-{next(numbers)}"
 
 
 def _read(name: str) -> Markup:

@@ -33,6 +33,8 @@ class Table:
     words: Sequence[int] = (0,)
     #: A class for each column's look; empty if columns are alike.
     looks: Sequence[str] = ()
+    #: Name of the exported table that has these figures; empty if none has.
+    exported: str = ""
 
     @cached_property
     def is_number(self) -> list[bool]:

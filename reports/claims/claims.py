@@ -116,7 +116,7 @@ def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -
         "claims_column_verdict",
         "claims_column_figure",
     )
-    return Table(heads_of(heads, texts), lines, words=(0, 1, 2, 3))
+    return Table(heads_of(heads, texts), lines, words=(0, 1, 2, 3), exported="claims")
 
 
 def claim_tests(texts: Texts) -> list[tuple[str, str, str, str | None, str]]:

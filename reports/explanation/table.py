@@ -48,7 +48,7 @@ def explanation_table(rows: Sequence[Row], texts: Texts) -> Table | None:
         lines.append((row.outcome, cells))
     if not lines:
         return None
-    return Table(heads_of(_HEADS, texts), lines, words=(0, -2, -1))
+    return Table(heads_of(_HEADS, texts), lines, words=(0, -2, -1), exported="explanations")
 
 
 def _component_errors(explanation: Explanation, texts: Texts) -> list[str]:

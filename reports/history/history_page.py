@@ -43,7 +43,7 @@ _Names = Mapping[Configuration, str]
 class _Block:
     """One configuration on one board, with a history for each metric."""
 
-    #: Name of the figure in the page.
+    #: Name of the figure in the page: the configuration with its board.
     figure: str
     histories: Sequence[History]
 
@@ -67,12 +67,12 @@ class HistoryPage:
         """Begin to draw the configurations that fit into `most_panels`, at least one."""
         self._histories = histories
         self._most_panels = most_panels
-        members: dict[tuple[str, str | None, Configuration], list[History]] = {}
+        members: dict[str, list[History]] = {}
         for history in histories:
             series = history.series
-            key = (series.board, series.chip, series.configuration)
-            members.setdefault(key, []).append(history)
-        blocks = [_Block(f"h{number}", members) for number, members in enumerate(members.values())]
+            facts = (str(series.configuration), series.board, series.chip)
+            members.setdefault(" ".join(filter(None, facts)), []).append(history)
+        blocks = [_Block(figure, members) for figure, members in members.items()]
         # Configurations with changes, a drift or a wave come first, then those with most runs.
         self._blocks = sorted(
             blocks, key=lambda block: (not block.is_changed, -len(block.series.points))
@@ -111,6 +111,7 @@ class HistoryPage:
                 first,
                 "history_title",
                 finished(self._figures, language),
+                groups_in_ids={},
                 report=page_name(report, language, first) if report else None,
                 bad_files=[texts.message(file.message) for file in bad_files],
                 **self._values(texts),
@@ -191,6 +192,7 @@ class HistoryPage:
             }
             (changed if block.is_changed else quiet).append(values)
         return {
+            "name": "-".join(filter(None, (runtime, target, board, chip))),
             "label": ", ".join(filter(None, facts)),
             "changed": changed,
             "quiet": quiet,

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from reusebench.reports.base.anchors import group_anchors
 from reusebench.reports.base.drawing import Draw
 from reusebench.reports.base.drawing_pool import FigureKey, Figures, finished, start_drawing
 from reusebench.reports.base.formatting import to_the_minute, whole_mib
 from reusebench.reports.base.pages import page_name, write_page
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
 from reusebench.reports.material import Material
+from reusebench.reports.results.labels import labels_of
 from reusebench.reports.sections.answer import AnswerSection
 from reusebench.reports.sections.claims import ClaimsSection
 from reusebench.reports.sections.code import CodeSection
@@ -105,11 +107,17 @@ def figures_by_file(material: Material, figures: Mapping[str, str]) -> dict[str,
 
 
 def write_report(
-    material: Material, figures: Figures, folder: Path, first: str, history: str | None = None
+    material: Material,
+    figures: Figures,
+    folder: Path,
+    first: str,
+    history: str | None = None,
+    table_format: str | None = None,
 ) -> list[Path]:
     """Write the page in every language, and return the paths; `first` has the plain name.
 
-    `history` is the name of the history's page, if there is one to link to.
+    `history` is the name of the history's page, if there is one to link to. `table_format` is the
+    ending of the exported tables beside the page, if they were written.
     """
     languages = sorted(LANGUAGES, key=lambda language: language != first)
     # All that does not wait for the figures.
@@ -124,6 +132,7 @@ def write_report(
             first,
             "title",
             finished(figures, language),
+            table_format=table_format,
             history=link,
             **values[language],
         )
@@ -134,10 +143,12 @@ def write_report(
 def page_values(material: Material, texts: Texts) -> dict[str, Any]:
     """Return the variables of the page's template."""
     page = Page(material, texts)
+    english_labels = labels_of(page.groups, texts_of(LANGUAGES[0]))
     sections = [section for section in SECTIONS if section.applies(page)]
     return {
         "lead": _lead(page),
         "groups": page.group_ids,
+        "groups_in_ids": dict(zip(page.group_ids, group_anchors(english_labels))),
         "folded": page.is_folded,
         "opening": [_shown(section, page) for section in sections if section.opens_page],
         "sections": [_shown(section, page) for section in sections if not section.opens_page],

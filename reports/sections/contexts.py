@@ -223,7 +223,7 @@ def fit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     heads = [f"column_{name}" for name in names]
     if has_npu_memory:
         heads = [f"column_npu_{name}" for name in names] + heads
-    return Table(heads_of(("column_scenario", *heads), texts), lines)
+    return Table(heads_of(("column_scenario", *heads), texts), lines, exported="fits")
 
 
 def _fit_cells(fitted: LineFit | None, is_npu: bool) -> list[str]:
@@ -246,7 +246,7 @@ def slopes_table(group: Group, texts: Texts) -> Table:
     heads = ["column_scenario", "column_mechanism", "column_slope", "column_count"]
     if group.has_npu_memory:
         heads.insert(2, "column_npu_slope")
-    return Table(heads_of(heads, texts), lines, words=(0, 1))
+    return Table(heads_of(heads, texts), lines, words=(0, 1), exported="slopes")
 
 
 def context_records(row: Row) -> list[dict[str, Any]]:

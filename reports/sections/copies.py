@@ -93,7 +93,7 @@ def copies_table(group: Group, rows: Sequence[Row], texts: Texts) -> Table | Non
     if group.computes:
         heads += ["column_latency", "column_latency_baseline"]
     heads.append("column_verdict")
-    return Table(heads_of(heads, texts), lines, words=(0, 1, -1))
+    return Table(heads_of(heads, texts), lines, words=(0, 1, -1), exported="comparison")
 
 
 def copies_figure(rows: Sequence[Row], texts: Texts) -> str | None:

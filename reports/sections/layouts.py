@@ -107,7 +107,7 @@ def recommendations_table(
         "column_set_memory",
         "column_count",
     )
-    return Table(heads_of(heads, texts), lines, words=(0, 1, 5, 6, 7))
+    return Table(heads_of(heads, texts), lines, words=(0, 1, 5, 6, 7), exported="comparison")
 
 
 def speed_in_words(recommendation: Recommendation, texts: Texts) -> str:

@@ -191,7 +191,7 @@ def verdicts_table(rows: Iterable[Row], texts: Texts) -> Table | None:
             cells.append(_verdict_in_words(known[name], texts) if name in known else EMPTY)
         lines.append((row.outcome, cells))
     heads = ["column_scenario", "leaks_column_per", *(f"leaks_what_{name}" for name in names)]
-    return Table(heads_of(heads, texts), lines, words=range(len(heads)))
+    return Table(heads_of(heads, texts), lines, words=range(len(heads)), exported="leaks")
 
 
 def slopes_of_cycles_table(rows: Iterable[Row], texts: Texts) -> Table | None:
@@ -214,7 +214,7 @@ def slopes_of_cycles_table(rows: Iterable[Row], texts: Texts) -> Table | None:
         return None
     names = ("what", "per", "slope", "day", "most", "kept", "verdict")
     heads = ["column_scenario", *(f"leaks_column_{name}" for name in names)]
-    return Table(heads_of(heads, texts), lines, words=(0, 1, 2, 7))
+    return Table(heads_of(heads, texts), lines, words=(0, 1, 2, 7), exported="leaks")
 
 
 def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:

@@ -172,7 +172,7 @@ def limit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
         heads.append("column_limit_left")
     heads += ["column_limit_further", "column_limit_files"]
     heads += ["column_limit_failure", "column_limit_others"]
-    return Table(heads_of(heads, texts), lines, words=(0, -3, -2, -1))
+    return Table(heads_of(heads, texts), lines, words=(0, -3, -2, -1), exported="limits")
 
 
 def limit_last_words(rows: Sequence[Row], texts: Texts) -> list[tuple[str, str]]:

@@ -168,7 +168,7 @@ def mechanisms_table(
         return None
     heads = [texts("column_mechanism_alone"), *_with_memories(groups, labels, texts)]
     looks = ["", *map(group_id, range(len(groups)))]
-    return Table(heads, lines, words=range(len(heads)), looks=looks)
+    return Table(heads, lines, words=range(len(heads)), looks=looks, exported="mechanisms")
 
 
 def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:

@@ -54,7 +54,7 @@ def options_table(rows: Sequence[Row], texts: Texts) -> Table | None:
         heads += ["column_latency", "column_latency_change", "column_outputs"]
     heads.append("column_outcome")
     words = (0, -2, -1) if computes else (0, -1)
-    return Table(heads_of(heads, texts), lines, words)
+    return Table(heads_of(heads, texts), lines, words, exported="comparison")
 
 
 def _memory_cells(row: Row, memory: str) -> list[str]:

@@ -201,7 +201,7 @@ def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | N
         names.insert(1, "board")
     heads = heads_of((f"program_column_{name}" for name in names), texts)
     first_number = names.index("repeats")
-    return Table(heads, lines, words=(*range(first_number), -1))
+    return Table(heads, lines, words=(*range(first_number), -1), exported="programs")
 
 
 def _is_shown(phase: Phase, name: str) -> bool:

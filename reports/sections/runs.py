@@ -67,7 +67,7 @@ def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
         "commit",
     )
     heads = heads_of((f"column_run_{name}" for name in names), texts)
-    return Table(heads, lines, words=(0, 1, 2, 3, 4, 8))
+    return Table(heads, lines, words=(0, 1, 2, 3, 4, 8), exported="runs")
 
 
 class _Measured(NamedTuple):

@@ -93,8 +93,8 @@ def runtimes_table(comparison: RuntimeComparison, labels: Sequence[str], texts: 
     if computes:
         heads[4:4] = [_rate_key(comparison), "column_latency"]
         heads.append("column_outputs")
-        return Table(heads_of(heads, texts), lines, words=(0, -3, -2, -1))
-    return Table(heads_of(heads, texts), lines, words=(0, -2, -1))
+        return Table(heads_of(heads, texts), lines, words=(0, -3, -2, -1), exported="comparison")
+    return Table(heads_of(heads, texts), lines, words=(0, -2, -1), exported="comparison")
 
 
 def _cells(member: Member, memory: str, computes: bool, texts: Texts) -> list[str]:

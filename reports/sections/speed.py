@@ -165,7 +165,7 @@ def speed_table(group: Group, texts: Texts) -> Table | None:
         "column_latency_change",
         "column_verdict",
     )
-    return Table(heads_of(heads, texts), lines, words=(0, -1))
+    return Table(heads_of(heads, texts), lines, words=(0, -1), exported="speed")
 
 
 def speed_sentences(group: Group, texts: Texts) -> list[str]:

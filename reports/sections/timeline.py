@@ -162,4 +162,4 @@ def details_table(group: Group, texts: Texts) -> Table:
     for row in group.rows:
         if row.measured and row.info.plan.cycles is None and not row.info.limit:
             lines.append((row.outcome, [texts.scenario(row.scenario), *figure_cells(row, columns)]))
-    return Table(heads_of(("column_scenario", *columns), texts), lines)
+    return Table(heads_of(("column_scenario", *columns), texts), lines, exported="comparison")

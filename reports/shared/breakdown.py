@@ -27,7 +27,7 @@ def components_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     heads = [texts("column_scenario")]
     for name in (*COMPONENTS, "total", "peak", "left"):
         heads.append(texts("column_in_mib", name=texts(f"component_{name}")))
-    return Table(heads, lines)
+    return Table(heads, lines, exported="npu_components")
 
 
 def page_kinds_table(rows: Sequence[Row], texts: Texts) -> Table | None:

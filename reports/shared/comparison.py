@@ -93,7 +93,7 @@ def comparison_table(
         ]
         lines.append((PUBLISHED, cells))
     heads = ("column_scenario", "column_models", *columns, "column_against", "column_outcome")
-    return Table(heads_of(heads, texts), lines, words=(0, 1, -2, -1))
+    return Table(heads_of(heads, texts), lines, words=(0, 1, -2, -1), exported="comparison")
 
 
 def comparison_columns(group: Group) -> Sequence[str]:

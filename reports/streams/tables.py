@@ -88,7 +88,7 @@ def memory_table(
 
     frame_heads = [f"streams_column_{name}" for name in frame_columns]
     heads = ("column_scenario", *columns, *frame_heads, "column_against", "column_outcome")
-    return Table(heads_of(heads, texts), rows, words=(0, -2, -1))
+    return Table(heads_of(heads, texts), rows, words=(0, -2, -1), exported="streams")
 
 
 def _memory_columns(group: Group) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ def per_stream_table(workload: Workload, texts: Texts) -> Table | None:
     if left_out:
         empty_cells = [EMPTY] * (len(heads) - 1)
         rows.append(("", [texts("streams_more", count=left_out), *empty_cells]))
-    return Table(heads, rows)
+    return Table(heads, rows, exported="streams")
 
 
 def stages_table(workload: Workload, texts: Texts) -> Table | None:
@@ -205,7 +205,7 @@ def stages_table(workload: Workload, texts: Texts) -> Table | None:
                 name=texts(f"streams_percentile_{percentile}"),
             )
         )
-    return Table(heads, rows)
+    return Table(heads, rows, exported="streams")
 
 
 def machine_table(workload: Workload, texts: Texts) -> Table | None:
@@ -229,7 +229,7 @@ def machine_table(workload: Workload, texts: Texts) -> Table | None:
         ]
         lines.append((row.outcome, cells))
     heads = _heads((*shown, *_MACHINE_COLUMNS), texts)
-    return Table(heads, lines, words=(0, -7, -6, -2))
+    return Table(heads, lines, words=(0, -7, -6, -2), exported="streams")
 
 
 def _heads(columns: Sequence[str], texts: Texts) -> list[str]:

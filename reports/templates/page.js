@@ -1,5 +1,5 @@
-// The page is whole without this: it adds sorting and filtering of tables, and keeps the place on the page when the
-// language is changed.
+// The page is whole without this: it adds sorting, filtering and copying of tables, copies code, unfolds what a link
+// leads to, and keeps the place on the page when the language is changed.
 "use strict";
 
 const number = text => parseFloat(text.replace(/,/g, "").replace(/^</, ""));
@@ -35,6 +35,71 @@ function makeFilterable(table) {
   });
   table.closest(".scroll").before(label);
 }
+
+function cellsOf(table) {
+  const rows = [...table.rows].filter(row => !row.hidden);
+  return rows.map(row => [...row.cells].map(cell => cell.textContent.trim().replace(/\s+/g, " ")));
+}
+
+const forms = {
+  code: holder => holder.querySelector("pre").textContent,
+  cells: holder => cellsOf(holder.querySelector("table")).map(cells => cells.join("\t")).join("\n"),
+  markdown(holder) {
+    const table = holder.querySelector("table");
+    const rows = cellsOf(table).map(cells => cells.map(cell => cell.replace(/\|/g, "\\|")));
+    const marks = [...table.rows[0].cells].map(cell => cell.classList.contains("n") ? "---:" : "---");
+    if (!table.tHead) rows.unshift(marks.map(() => ""));
+    rows.splice(1, 0, marks);
+    return rows.map(cells => `| ${cells.join(" | ")} |`).join("\n");
+  },
+};
+
+async function copy(text) {
+  // Without a secure origin, or without leave, there is no clipboard but the one of the selection.
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = document.createElement("textarea");
+    field.value = text;
+    field.className = "quiet";
+    document.body.append(field);
+    const focused = document.activeElement;
+    field.select();
+    const isCopied = document.execCommand("copy");
+    field.remove();
+    focused?.focus();
+    return isCopied;
+  }
+}
+
+function addCopying(holder, template, place) {
+  const buttons = document.getElementById(template).content.cloneNode(true);
+  for (const button of buttons.querySelectorAll("button")) {
+    const name = button.textContent;
+    button.addEventListener("click", async () => {
+      const isCopied = await copy(forms[button.dataset.form](holder));
+      const words = document.getElementById("copied").dataset;
+      button.textContent = isCopied ? words.copied : words.failed;
+      document.getElementById("said").textContent = button.textContent;
+      setTimeout(() => { button.textContent = name; }, 2000);
+    });
+  }
+  place.append(buttons);
+}
+
+for (const holder of document.querySelectorAll(".code")) addCopying(holder, "copy-code", holder);
+for (const holder of document.querySelectorAll(".table")) addCopying(holder, "copy-table", holder.querySelector(".tools"));
+
+function unfold() {
+  const place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!place) return;
+  for (let part = place.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  place.scrollIntoView();
+}
+
+addEventListener("hashchange", unfold);
+addEventListener("DOMContentLoaded", unfold);
 
 for (const table of document.querySelectorAll("table.sortable")) {
   if (table.tBodies[0].rows.length > 1) makeSortable(table);

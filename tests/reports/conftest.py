@@ -104,6 +104,7 @@ def written(material: Material, tmp_path_factory: pytest.TempPathFactory) -> Wri
         start_figures(material, LANGUAGES),
         tmp_path_factory.mktemp("report"),
         LANGUAGES[0],
+        table_format="csv",
     )
     of_languages = dict(zip(LANGUAGES, paths))
     return WrittenReport(

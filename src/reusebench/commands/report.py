@@ -11,6 +11,7 @@ from rich.console import Console
 from reusebench.commands.known_runs import warn
 from reusebench.commands.options import language, leak_limits, output, storages
 from reusebench.reports.base.drawing_pool import finished
+from reusebench.reports.base.pages import TABLES_FOLDER
 from reusebench.reports.base.svg import write_figures
 from reusebench.reports.base.table import TABLE_FORMATS
 from reusebench.reports.base.texts import LANGUAGES, texts_of
@@ -118,9 +119,16 @@ def _write(material: Material, formats: Sequence[str], output: Path, language: s
         history = HistoryPage(histories, MOST_PANELS_BESIDE) if is_worth_a_page(histories) else None
     tables = [name for name in TABLE_FORMATS if name in formats]
     if tables:
-        paths.append(write_tables(material, output / "tables", tables))
+        paths.append(write_tables(material, output / TABLES_FOLDER, tables))
     if _PAGE in formats:
-        pages = write_report(material, figures, output, language, HISTORY_PAGE if history else None)
+        pages = write_report(
+            material,
+            figures,
+            output,
+            language,
+            history=HISTORY_PAGE if history else None,
+            table_format=tables[0] if tables else None,
+        )
         if history:
             pages += history.write(output, language, REPORT_PAGE, material.bad_files)
         paths = pages + paths

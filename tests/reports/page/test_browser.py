@@ -69,8 +69,8 @@ return Math.min(...[...document.querySelectorAll(names)]
 _UNREACHABLE = """
 const controls = [...document.querySelectorAll('a, button, input, summary, .scroll, pre')]
   .filter(e => e.checkVisibility());
-const named = e =>
-  e.getAttribute('aria-labelledby') || e.closest('label') || e.textContent.trim();
+const named = e => e.ariaLabel || e.getAttribute('aria-labelledby') || e.closest('label')
+  || e.textContent.trim();
 return controls.filter(e => e.tabIndex < 0 || (e.tagName !== 'PRE' && !named(e)))
   .map(e => e.outerHTML.slice(0, 80));
 """
@@ -204,6 +204,58 @@ def test_without_scripts_groups_can_be_chosen(browser: Any, written: WrittenRepo
             assert part.is_displayed() == is_shown
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+#: The texts that were written to the clipboard, in place of which this stands.
+_CLIPBOARD = """
+window.written = [];
+const clipboard = {writeText: async text => { window.written.push(text); }};
+Object.defineProperty(navigator, 'clipboard', {value: clipboard, configurable: true});
+"""
+#: The clipboard refuses, as from a page without a secure origin; a copied selection is noted.
+_NO_CLIPBOARD = """
+window.written = [];
+Object.defineProperty(navigator, 'clipboard', {value: undefined, configurable: true});
+document.execCommand = () => window.written.push(document.activeElement.value);
+"""
+
+
+@pytest.mark.parametrize("clipboard", [_CLIPBOARD, _NO_CLIPBOARD])
+def test_tables_and_code_are_copied(browser: Any, written: WrittenReport, clipboard: str) -> None:
+    """A key copies the cells that are shown, as Markdown too, and a program; it says so."""
+    show(browser, written.paths["en"])
+    browser.execute_script(clipboard)
+    cells, markdown = browser.find_elements("css selector", "#dup .table:has(.n) .copy")[:2]
+    program = browser.find_element("css selector", "#code .code .copy")
+    for button in (cells, markdown, program):
+        button.send_keys(" ")
+    browser.execute_async_script("setTimeout(arguments[0], 50)")
+    table, as_markdown, code = browser.execute_script("return window.written")
+    lines = [line.split("\t") for line in table.splitlines()]
+    assert {len(line) for line in lines} == {len(lines[0])}
+    assert "Full dup" in [line[0] for line in lines]
+    assert as_markdown.splitlines()[0] == f"| {' | '.join(lines[0])} |"
+    assert "---:" in as_markdown.splitlines()[1]
+    assert code.rstrip() == browser.find_element("css selector", "#code pre").text
+    assert {cells.text, markdown.text, program.text} == {texts_of("en")("copied")}
+    assert browser.find_element("id", "said").get_attribute("textContent") == "copied"
+
+
+def test_links_lead_to_places(browser: Any, written: WrittenReport) -> None:
+    """Ids are alike in all languages; each link leads to one; what is folded is opened."""
+    ids: dict[str, list[str]] = {}
+    for language, html in written.html.items():
+        ids[language] = re.findall('<(?:h[34]|figure|section|div)[^>]* id="([^"]+)"', html)
+        links = re.findall('href="#([^"]+)"', html)
+        assert set(links) <= set(re.findall(' id="([^"]+)"', html))
+        assert len(ids[language]) == len(set(ids[language]))
+        assert set(ids[language]) - set(links) <= {"contents"}
+    assert ids["en"] == ids["zh-CN"]
+    show(browser, written.paths["en"])
+    folded = browser.execute_script("return document.querySelector('details .table').id")
+    browser.get(f"{written.paths['en'].as_uri()}#{folded}")
+    browser.refresh()
+    assert browser.find_element("id", folded).is_displayed()
 
 
 def test_prints_whole(browser: Any, written: WrittenReport) -> None:

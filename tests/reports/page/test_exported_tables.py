@@ -15,6 +15,7 @@ from reusebench.reports.results.grouping import group_results
 from reusebench.reports.results.published import published_rows
 from reusebench.targets.outcome import Failure
 from tests.helpers.support import CHECKOUT
+from tests.reports.conftest import WrittenReport
 from tests.reports.stored import (
     FAILED,
     LATENCY_NS,
@@ -370,3 +371,10 @@ def test_copies_stand_at_the_end(tmp_path: Path) -> None:
         "copied_io_1080p": [str(36 * MIB), ""],
         "zero_copy_io_1080p": ["0", str(36 * MIB)],
     }
+
+
+def test_the_page_links_to_tables_that_exist(written: WrittenReport) -> None:
+    """A table of the page leads to the exported one with its figures."""
+    linked = re.findall('href="tables/([^"]+)"', written.html["en"])
+    assert set(linked) <= {f"{table.name}.csv" for table in TABLES}
+    assert {"comparison.csv", "mechanisms.csv", "programs.csv"} <= set(linked)

@@ -87,7 +87,7 @@ def test_options_have_a_section(tmp_path: Path, language: str) -> None:
     texts = texts_of(language)
     html = page(tmp_path, tmp_path / "out", language)
     text = section(html, "options")
-    assert f"<h2>{texts('question_options')}</h2>" in text
+    assert f"<h2>{texts('question_options')}<a " in text
     assert "light=1" in text
     assert texts("options_note") in text
     assert texts("answer_nothing_compared") not in html
