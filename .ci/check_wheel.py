@@ -320,7 +320,7 @@ def use(place: Place) -> None:
     place.reusebench("--version", says="reusebench ")
     place.reusebench("doctor", says="onnxruntime     yes")
     place.reusebench("models", "list", says="mobilenet_v2")
-    place.reusebench("models", "build", "tiny", "--size", 64, "--output", _MODEL)
+    place.reusebench("models", "build", "tiny", "--height", 64, "--output", _MODEL)
     place.reusebench("models", "inspect", _MODEL, says="full_dup")
     place.reusebench("plan", "full_dup", says='dup = "context-1"')
     program = place.reusebench("plan", "full_dup", "--code", "--streams", 1, "--contexts", 2)
@@ -380,7 +380,8 @@ def bench_in_checkout(place: Place, source: Path, measured: Sequence[Sequence[st
     checkout.run(place.python, "-m", "compileall", "-q", "src/reusebench/measured")
     model = source.with_name("tiny_of_checkout.onnx")
     checkout.run(
-        place.python, "-m", "reusebench", "models", "build", "tiny", "--size", 64, "--output", model
+        *(place.python, "-m", "reusebench", "models", "build", "tiny"),
+        *("--height", 64, "--output", model),
     )
     if model.read_bytes() != (place.folder / _MODEL).read_bytes():
         raise CheckError("the checkout builds another model than the wheel")
@@ -459,9 +460,9 @@ def use_own_project(place: Place) -> None:
     (place.folder / _OWN_TEST).write_text(_TEXT_OF_OWN_TEST)
     pytest = place.python, "-m", "pytest"
     place.run(*pytest, "-p", "reusebench", _OWN_TEST, "--quick", "--repeats=1", says="2 passed")
-    if "--limit-contexts" in place.run(*pytest, "--help"):
+    if "--most-contexts" in place.run(*pytest, "--help"):
         raise CheckError("pytest has options of reusebench without being asked")
-    place.run(*pytest, "-p", "reusebench", "--help", says="--limit-contexts")
+    place.run(*pytest, "-p", "reusebench", "--help", says="--most-contexts")
 
 
 def check_left(place: Place, installed: set[str]) -> None:

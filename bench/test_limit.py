@@ -10,5 +10,5 @@ from reusebench.scenarios.catalogue import scenarios_of
 
 @pytest.mark.parametrize("scenario", scenarios_of("limit"))
 def test_limit(runtime: str, scenario: str, measure: Measure) -> None:
-    """Contexts of one model are added and run until one fails, or --limit-contexts is reached."""
+    """Contexts of one model are added and run until one fails, or --most-contexts is reached."""
     measure(scenario, runtime=runtime)

@@ -137,9 +137,7 @@ class Scenario:
         Raises TooFewModels if another scenario measures the same with these models.
         """
         if self.fills:
-            parameters = replace(
-                parameters, streams=1, contexts=parameters.limit_contexts, rounds=1
-            )
+            parameters = replace(parameters, streams=1, contexts=parameters.most_contexts, rounds=1)
         plans = []
         for layout_of in self.layouts:
             layout = layout_of(parameters)

@@ -85,7 +85,7 @@ class Parameters:
     cycle_inferences: int = INFERENCES_PER_CYCLE
     #: Upper bound of contexts in a scenario that fills. There are six such scenarios, and on the
     #: virtual board a context takes 0.2 s on a slow machine.
-    limit_contexts: int = 24
+    most_contexts: int = 24
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,7 @@ _ONLY = {
     ("storage", "accounting"): {"account", "attribution", "domains", "ledger", "requested"},
     ("storage", "measured"): {"messages", "plan", "runtimes.base"},
     ("storage", "samplers"): {"host", "readings"},
-    ("storage", "system"): {"files", "interrupts"},
+    ("storage", "system"): {"files", "interrupts", "option_names"},
     ("storage", "targets"): {"barriers", "outcome"},
     ("recorder", "measured"): {"messages"},
     ("recorder", "system"): {"files"},
@@ -129,16 +129,17 @@ _LAYERS = {
     "measured": (
         "messages runtimes plan failures heap usage schedule streams driver versions launch start"
     ),
-    "system": "package files interrupts processes cache user_files",
+    "system": "package option_names files interrupts processes cache user_files",
     "fit": "layouts prediction study uncertainty npu_costs process_costs search answering",
     "reports": (
         "errors base results shared explanation claims streams compare versions history material"
         " sections page"
     ),
     "harness": (
-        "errors extras selection machine_info memory_gate settings plans clock standard_output"
-        " progress measuring subjects result_text effort model_request bench_options overrides"
-        " benchmark_plugin session_run session measure plugin"
+        "errors extras former_names selection machine_info memory_gate settings plans clock"
+        " standard_output"
+        " progress measuring subjects result_text effort model_request benchmark_plugin"
+        " bench_options overrides session_run session measure plugin"
     ),
     "samplers": (
         "errors readings proc_files host descendants mappings held_files huge_pages npu"

@@ -110,7 +110,7 @@ class Disk:
             "history": ("history", "--storage", good, "--output", out),
             "export": ("export", "latest", "--format", "jsonl", "--storage", good, "--output", out),
             "prune": ("runs", "prune", "--keep", "0", "--named", "--storage", str(sandbox.storage)),
-            "models build": ("models", "build", "tiny", "--size", "64"),
+            "models build": ("models", "build", "tiny", "--height", "64"),
         }[name]
         return reusebench(*arguments)
 

@@ -148,7 +148,7 @@ class Samples:
             shutil.copy(file, folder)
         for entry in RUNTIMES:
             output = str(folder / f"{entry.name}{entry.suffix}")
-            size = ("--size", "64", "--for", entry.name, "--output", output)
+            size = ("--height", "64", "--runtime", entry.name, "--output", output)
             # Without its converter there is no file.
             Sandbox(self.folder / "made").run(
                 reusebench("models", "build", "tiny", *size), _MAKING_LIMIT_S
@@ -164,12 +164,12 @@ class Samples:
         made = Sandbox(self.folder / "made").make()
         good = Sandbox(self.folder / "good").make()
         # The model goes into the cache, as a user's does.
-        _run(made, reusebench("models", "build", "tiny", "--size", "64"))
+        _run(made, reusebench("models", "build", "tiny", "--height", "64"))
         shutil.copy(made.output().strip(), self.model)
         clip = str(self.folder / "clip.mp4")
         _run(
             made,
-            reusebench("models", "clip", "--seconds", "1", "--size", "320x240", "--output", clip),
+            reusebench("models", "clip", "--duration", "1", "--size", "320x240", "--output", clip),
         )
         _run(
             good,

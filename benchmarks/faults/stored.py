@@ -41,7 +41,7 @@ _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 _ALLOWED_CONTROLS = "\n\t\r"
 #: Characters that change the direction of the text behind them.
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_COMPARED = ("text", "md", "csv", "json")
+_COMPARED = ("text", "markdown", "csv", "json")
 _EXPORTED = ("bencher", "github", "github-bigger", "csv", "jsonl", "trace")
 
 
@@ -138,7 +138,7 @@ def _commands(index: int) -> Iterator[tuple[str, ...]]:
     yield ("history", "--format", "csv")
     yield ("export", "latest", "--format", _EXPORTED[index % len(_EXPORTED)])
     yield ("runs", "prune", "--keep", "1", "--dry-run")
-    yield ("report", "--format", "csv", "--format", "md")
+    yield ("report", "--format", "csv", "--format", "markdown")
 
 
 def _answer(mutant: Mutant, listed: End) -> Answer:

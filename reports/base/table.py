@@ -80,13 +80,13 @@ def write_records(
     folder: Path,
     formats: Iterable[str],
 ) -> None:
-    """Write records as NAME.FORMAT into the folder, in each of these TABLE_FORMATS.
+    """Write records as a file NAME into the folder, in each of these TABLE_FORMATS.
 
     Few records are in memory at a time.
     """
     for form in formats:
         with (
-            replacing(folder / f"{name}.{form}") as unfinished,
+            replacing(folder / f"{name}{_SUFFIXES[form]}") as unfinished,
             unfinished.open("w", encoding="utf-8") as file,
         ):
             file.writelines(_WRITERS[form](name, columns, records()))
@@ -165,7 +165,8 @@ def _in_a_line(cell: object) -> str:
 #: Functions that yield the text of a table, from its name, its columns and its records.
 _WRITERS: dict[str, Callable[[str, Sequence[str], Iterable[Mapping[str, Any]]], Iterator[str]]] = {
     "csv": _csv_parts,
-    "md": _markdown_records,
+    "markdown": _markdown_records,
     "json": _json_lines,
 }
 TABLE_FORMATS = tuple(_WRITERS)
+_SUFFIXES = {"csv": ".csv", "markdown": ".md", "json": ".json"}

@@ -1,4 +1,4 @@
-"""The output of `reusebench compare --across library`: text, Markdown and records."""
+"""The output of `reusebench compare --versions`: text, Markdown and records."""
 
 from __future__ import annotations
 

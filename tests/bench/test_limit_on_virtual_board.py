@@ -41,7 +41,7 @@ def limits(board: Board) -> Limits:
 def _limit(board: Board, scenario: str, memory_bytes: int | None) -> ContextLimit:
     """Return the limit of contexts of a tiny model in `memory_bytes` of NPU memory, up to _MOST."""
     plan = find_scenario(scenario).plans(
-        Parameters("rknn", board.models[:1], 1, 1, 1, 1, limit_contexts=_MOST)
+        Parameters("rknn", board.models[:1], 1, 1, 1, 1, most_contexts=_MOST)
     )[-1]
     variables = dict(board.target.environment)
     if memory_bytes is not None:

@@ -19,7 +19,7 @@ if os.path.exists(os.path.join(os.path.dirname(__file__), "grow")):
 """
 #: A single repeat has no spread, so nothing can be told.
 _CHOSEN = ("-k", "full_dup and not internal", "--repeats=2")
-_GATE = ("--memory-baseline=base", "--memory-fail=application_memory:20%+8MiB")
+_GATE = ("--baseline=base", "--fail=application_memory:20%+8MiB")
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,6 @@ def test_a_rise_fails_the_build(bench: Bench, on_double: tuple[str, ...]) -> Non
 
 def test_a_mistake_is_said_before_anything_is_measured(bench: Bench) -> None:
     """A gate that could not be judged at the end stops the session at its start with code 4."""
-    done = bench.run(*_CHOSEN, "--memory-baseline=nobody", "--memory-fail=npu_memory:0")
+    done = bench.run(*_CHOSEN, "--baseline=nobody", "--fail=npu_memory:0")
     assert done.code == 4
     assert "there is no run 'nobody'" in done.words

@@ -83,7 +83,8 @@ def test_no_file_of_the_user_or_of_the_cache_changes(
     done = bench.run(*chosen, "--model", path, "--inputs", data, cache=cache)
     assert done.code == 0, done.words
     assert set(done.outcomes().values()) == {"ok"}
-    ended = reusebench("models", "build", "tiny", "--size", 64, "--seed", 1, "--for", "litert")
+    size = ("--height", 64, "--seed", 1)
+    ended = reusebench("models", "build", "tiny", *size, "--runtime", "litert")
     assert ended.exit_code == 0, ended.err
     after = _digests(user, models)
     assert {file: after[file] for file in before} == before

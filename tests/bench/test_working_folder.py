@@ -136,14 +136,14 @@ def test_a_session_and_another_with_a_gate(folder: _Folder, tiny_model: Path) ->
     """
     session = (*_SMALL, *_CHOSEN, "--model", tiny_model)
     folder.run("pytest", CHECKOUT / "bench" / "test_dup.py", *session, "--benchmark-save=base")
-    gate = ("--memory-baseline=base", f"--memory-fail={_LIMIT}")
+    gate = ("--baseline=base", f"--fail={_LIMIT}")
     words = folder.run("reusebench", "bench", "test_dup.py", *session, *gate)
     assert f"passed {_LIMIT}: 1 compared" in words
 
 
 def test_commands(folder: _Folder) -> None:
     """Commands build and show a model, look at the machine, record a program and list runs."""
-    folder.run("reusebench", "models", "build", "tiny", "--size", 96, "--output", "tiny.onnx")
+    folder.run("reusebench", "models", "build", "tiny", "--height", 96, "--output", "tiny.onnx")
     folder.run("reusebench", "models", "inspect", "tiny.onnx")
     folder.run("reusebench", "doctor")
     folder.run("reusebench", "record", "--", "true")
@@ -153,7 +153,7 @@ def test_commands(folder: _Folder) -> None:
 def test_streams_of_a_clip(folder: _Folder, tiny_model: Path) -> None:
     """The clip is made, described and decoded."""
     pytest.importorskip("av")
-    size = ("--size", "64x48", "--fps", 30, "--seconds", 1)
+    size = ("--size", "64x48", "--fps", 30, "--duration", 1)
     folder.run("reusebench", "models", "clip", *size, "--output", "clip.mp4")
     chosen = (
         "-k",

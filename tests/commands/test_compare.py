@@ -202,7 +202,7 @@ def test_forms(compare: Callable[..., Ended]) -> None:
     ]
     assert float(rows[0]["change"]) == 60 * MIB
     assert json.loads(compare(*words, "json").out)["changes"][0]["change"] == 60 * MIB
-    lines = compare(1, 3, *LIMIT, "--format", "md").out.splitlines()
+    lines = compare(1, 3, *LIMIT, "--format", "markdown").out.splitlines()
     assert sum(line.startswith("- FAILED application_memory") for line in lines) == 1
     table = [line for line in lines if line.startswith("|")]
     assert [len(line.split("|")) for line in table] == [10] * 4
@@ -213,20 +213,16 @@ def test_forms(compare: Callable[..., Ended]) -> None:
 def test_versions_of_a_library(tmp_path: Path, reusebench: Reusebench) -> None:
     """Without runs all versions of the storage are shown; with runs only theirs."""
     storage = three_versions(tmp_path / "versions")
-    done = reusebench("compare", "--across", "library", "--storage", storage)
+    done = reusebench("compare", "--versions", "--storage", storage)
     assert done.exit_code == 0
     heads = [line.split() for line in done.out.splitlines() if line.startswith("Scenario  ")]
     assert ["Scenario", "1.5.2", "(aarch64)", "1.6.0", "(armhf)", "2.3.2", "(aarch64)"] in heads
     assert "Each dup takes 69,632 bytes more in register commands." in done.out
-    done = reusebench(
-        "compare", 1, 2, "--across", "library", "--storage", storage, "--metric", "npu_memory"
-    )
+    done = reusebench("compare", 1, 2, "--versions", "--storage", storage, "--metric", "npu_memory")
     assert done.exit_code == 0
     assert "1.5.2" not in done.out
     assert "application_memory_over_baseline" not in done.out
-    done = reusebench(
-        "compare", 1, 2, "--across", "library", "--storage", storage, "--format", "csv"
-    )
+    done = reusebench("compare", 1, 2, "--versions", "--storage", storage, "--format", "csv")
     assert {row["version"][:5] for row in csv.DictReader(io.StringIO(done.out))} == {
         "1.6.0",
         "2.3.2",
@@ -235,7 +231,7 @@ def test_versions_of_a_library(tmp_path: Path, reusebench: Reusebench) -> None:
 
 def test_there_must_be_two_versions(compare: Callable[..., Ended]) -> None:
     """Else it is said how to get them."""
-    done = compare("--across", "library")
+    done = compare("--versions")
     assert done.exit_code == 2
     assert "no two versions of a runtime" in done.err
     assert "reusebench libraries run" in done.err
@@ -245,14 +241,14 @@ def test_there_must_be_two_versions(compare: Callable[..., Ended]) -> None:
     ("words", "sentence"),
     [
         (["1", "--fail", "memory:2%"], "there is no metric 'memory'"),
-        (["1", "--metric", "memory"], "'memory' is not one of 'application_memory'"),
+        (["1", "--metric", "memory"], "there is no metric 'memory'; the nearest is npu_memory"),
         (["1", "--across", "weather"], "'weather' is not one of 'board'"),
         ([], "name the run to compare with, BASE"),
         (
-            ["--across", "library", "--fail", "npu_memory:0"],
-            "leave out --fail and other conditions",
+            ["--versions", "--fail", "npu_memory:0"],
+            "leave out --fail and --across",
         ),
-        (["--across", "library", "--across", "models"], "leave out --fail and other conditions"),
+        (["--versions", "--across", "models"], "leave out --fail and --across"),
         (["77"], "there is no run '77'"),
         (["1", "latest~9"], "there is no run 'latest~9'"),
     ],

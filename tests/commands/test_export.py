@@ -127,7 +127,7 @@ def test_metrics_are_chosen(export: Callable[..., Ended]) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--format", "csv", "--metric", "memory"], "'memory' is not one of 'application_memory'"),
+        (["--format", "csv", "--metric", "memory"], "there is no metric 'memory'; the nearest is"),
         (["7", "--format", "csv"], "there is no run '7'. Valid: a number, a name, `latest`"),
         (
             ["--format", "bencher", "--metric", "npu_memory", "--output", "{file}"],

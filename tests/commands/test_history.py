@@ -69,7 +69,7 @@ def test_tables_have_every_run_and_every_change(
     """The plain files have a row per run and series, and per change point, in all formats, with the
     run's commits.
     """
-    formats = [word for name in ("csv", "json", "md") for word in ("--format", name)]
+    formats = [word for name in ("csv", "json", "markdown") for word in ("--format", name)]
     chosen = ("--metric", "application_memory", *formats)
     assert reusebench("history", "--storage", storage, "--output", tmp_path, *chosen).exit_code == 0
     assert {path.name for path in (tmp_path / "tables").iterdir()} == {
@@ -138,7 +138,7 @@ def test_boards_are_series_of_their_own(tmp_path: Path, reusebench: Reusebench) 
         "--metric",
         "application_memory",
     ]
-    done = reusebench("history", *arguments, "--format", "md")
+    done = reusebench("history", *arguments, "--format", "markdown")
     assert done.exit_code == 0
     assert {line.partition(",")[0] for line in done.out.splitlines()[:-2]} == {"board-a", "board-b"}
 
@@ -147,7 +147,7 @@ def test_boards_are_series_of_their_own(tmp_path: Path, reusebench: Reusebench) 
     ("words", "sentence"),
     [
         (["--only", "fill_dup"], "throughput of fill_dup. Name others .*stored are: full_dup, "),
-        (["--metric", "memory"], "'memory' is not one of 'application_memory'"),
+        (["--metric", "memory"], "there is no metric 'memory'; the nearest is npu_memory"),
         (["--metric", "npu_memory"], "no run has figures of npu_memory"),
         (["--storage", "{folder}/none"], "no storage at .*none"),
         (["--output", "{folder}/file/out"], "cannot write the history into .*--output DIR"),

@@ -179,6 +179,33 @@ def test_mistakes_on_the_command_line(reusebench: Reusebench) -> None:
         assert done.err.splitlines()[-1].startswith("Error: ")
 
 
+@pytest.mark.parametrize(
+    ("words", "proposal"),
+    [
+        (("reprot",), "there is no command 'reprot'; the nearest is report; valid: bench, "),
+        (("runs", "lst"), "there is no command 'lst'; the nearest is list; valid: list, prune"),
+        (("models", "install", "x"), "there is no command 'x'; valid: "),
+        (("runs", "list", "--newst", "3"), "--newest"),
+    ],
+)
+def test_a_wrong_name_gets_the_nearest(
+    words: tuple[str, ...], proposal: str, reusebench: Reusebench
+) -> None:
+    """Commands and options alike."""
+    done = reusebench(*words)
+    assert (done.exit_code, done.out) == (2, "")
+    assert proposal in done.err
+
+
+def test_a_former_name_works_with_a_hint(tmp_path: Path, reusebench: Reusebench) -> None:
+    """The output is that of the name of today."""
+    full_run(tmp_path)
+    today = reusebench("runs", "list", "--newest", 1, "--storage", tmp_path)
+    former = reusebench("runs", "list", "--limit", 1, "--storage", tmp_path)
+    hint = "Hint: --limit is now --newest; the former name is gone in 0.3\n"
+    assert former == Ended(today.exit_code, today.out, f"{hint}{today.err}")
+
+
 _LIST = (sys.executable, "-m", "reusebench", "runs", "list", "--storage")
 
 

@@ -49,16 +49,16 @@ def test_files_of_all_kinds(
     """
     install_scripted_toolkit()
     install_scripted_megengine()
-    to_rknn = ["--for", "rknn", "--platform", "rk3588"]
+    to_rknn = ["--runtime", "rknn", "--chip", "rk3588"]
     mge = tmp_path / "model.mge"
     rknn = tmp_path / "model.rknn"
-    for output, arguments in ((mge, ["--for", "megengine_lite"]), (rknn, to_rknn)):
+    for output, arguments in ((mge, ["--runtime", "megengine_lite"]), (rknn, to_rknn)):
         done = reusebench("models", "build", "tiny", *arguments, "--output", output)
         assert done == Ended(0, f"{output}\n", "")
         assert output.stat().st_size
     assert is_intact(cached_path(_TINY))
     kinds: list[tuple[list[str], AnyRecipe]] = [
-        (["--for", "megengine_lite"], MegEngineConverter.recipe(_TINY)),
+        (["--runtime", "megengine_lite"], MegEngineConverter.recipe(_TINY)),
         (to_rknn, RknnRecipe(_TINY, "rk3588")),
         ([*to_rknn, "--remove-weight"], RknnRecipe(_TINY, "rk3588", weightless=True)),
     ]
@@ -83,7 +83,7 @@ def test_output_is_written_and_nothing_else(tmp_path: Path, reusebench: Reuseben
     gets the file.
     """
     output = tmp_path / "model.onnx"
-    done = reusebench("models", "build", "tiny", "--size", 48, "--seed", 9, "--output", output)
+    done = reusebench("models", "build", "tiny", "--height", 48, "--seed", 9, "--output", output)
     assert done == Ended(0, f"{output}\n", "")
     (image,) = onnx.load(output).graph.input
     assert [dimension.dim_value for dimension in image.type.tensor_type.shape.dim] == [1, 3, 48, 48]
@@ -95,8 +95,8 @@ def test_output_is_written_and_nothing_else(tmp_path: Path, reusebench: Reuseben
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["build", "yolov5s", "--size", "100"], "valid: a multiple of 32 from 32 to 16384"),
-        (["build", "tiny", "--size", "-64"], "valid: a whole number from 32 to 16384"),
+        (["build", "yolov5s", "--height", "100"], "valid: a multiple of 32 from 32 to 16384"),
+        (["build", "tiny", "--height", "-64"], "valid: a whole number from 32 to 16384"),
         (["build", "tiny", "--seed", "-1"], "valid: a whole number from 0 to 4294967295"),
         (
             ["build", "tiny", "--output", "/nowhere/at/all.onnx"],
@@ -104,25 +104,25 @@ def test_output_is_written_and_nothing_else(tmp_path: Path, reusebench: Reuseben
         ),
         (["build", "tiny", "--output", "."], "cannot write .: it exists and is not a regular file"),
         (["build", "tiny", "--output", "long" * 99], "File name too long"),
-        (["build", "tiny", "--for", "rknn"], "add --platform CHIP, one of rk3588, rk3576, "),
+        (["build", "tiny", "--runtime", "rknn"], "add --chip CHIP, one of rk3588, rk3576, "),
         (
-            ["build", "tiny", "--for", "rknn", "--platform", "rv1106", "--remove-weight"],
+            ["build", "tiny", "--runtime", "rknn", "--chip", "rv1106", "--remove-weight"],
             (
                 "no file without weights can be made for rv1106: the toolkit ignores remove_weight"
                 " there; valid: rk"
             ),
         ),
         (
-            ["build", "tiny", "--for", "rknn", "--platform", "rk3588"],
+            ["build", "tiny", "--runtime", "rknn", "--chip", "rk3588"],
             ".rknn files are made by rknn-toolkit2 2.5.0",
         ),
         (
-            ["build", "tiny", "--for", "onnxruntime", "--platform", "rk3588"],
-            "--platform is for .rknn files only; add --for",
+            ["build", "tiny", "--runtime", "onnxruntime", "--chip", "rk3588"],
+            "--chip is for .rknn files only; add --runtime",
         ),
         (
             ["build", "tiny", "--remove-weight"],
-            "--remove-weight is for .rknn files only; add --for rknn",
+            "--remove-weight is for .rknn files only; add --runtime rknn",
         ),
         (["clip", "--size", "15x16"], "a clip cannot have the size 15x16; valid: even numbers"),
         (["clip", "--output", "/nowhere/x.mp4"], "cannot write /nowhere/x.mp4: No such file"),
@@ -145,13 +145,13 @@ def test_mistakes(arguments: list[str], sentence: str, reusebench: Reusebench) -
             "'vgg' is not one of 'resnet50', 'mobilenet_v2', 'yolov5s', 'tiny', 'frame'",
         ),
         (
-            ["build", "tiny", "--for", "rknn", "--platform", "rk1"],
+            ["build", "tiny", "--runtime", "rknn", "--chip", "rk1"],
             "'rk1' is not one of 'rk3588', 'rk3576'",
         ),
-        (["build", "tiny", "--size", "large"], "'large' is not a valid integer"),
+        (["build", "tiny", "--height", "large"], "'large' is not a valid integer"),
         (["clip", "--size", "large"], "'large' is no size; valid: WIDTHxHEIGHT in pixels"),
         (["build"], "Missing argument 'NAME'"),
-        (["bake"], "No such command 'bake'"),
+        (["bake"], "there is no command 'bake'; valid: "),
         (["install"], "Usage: reusebench models install"),
     ],
 )
@@ -187,7 +187,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_clips(tmp_path: Path, reusebench: Reusebench) -> None:
     """The clip goes to --output if it is given, otherwise into the cache."""
-    form = ("--size", "64x48", "--fps", 5, "--seconds", 0.6)
+    form = ("--size", "64x48", "--fps", 5, "--duration", 0.6)
     output = tmp_path / "clip.mp4"
     assert reusebench("models", "clip", "--output", output, *form) == Ended(0, f"{output}\n", "")
     cached = Path(reusebench("models", "clip", *form).out.rstrip())

@@ -124,7 +124,7 @@ def test_runs_are_listed(storage: Path, words: _Words) -> None:
     traces = sum(file.stat().st_size for file in (storage / "traces" / _id(5)).iterdir())
     assert lines[-2].split()[-1] == f"{(path.stat().st_size + traces) / 2**20:.2f}"
     assert lines[-1].startswith("5 runs, ")
-    lines = words("list", "--limit", "2").splitlines()
+    lines = words("list", "--newest", "2").splitlines()
     assert [line.split()[0] for line in lines[1:-1]] == ["4", "5"]
     assert lines[-1].startswith("5 runs, 2 of them above, ")
 
@@ -420,7 +420,7 @@ def test_a_file_that_cannot_be_removed(words: _Words, monkeypatch: pytest.Monkey
             ["prune", "--before", "soon"],
             "'soon' is not valid; valid: 2026-11-30 or 2026-11-30T12:00",
         ),
-        (["list", "--limit", "x"], "'x' is not a valid integer"),
+        (["list", "--newest", "x"], "'x' is not a valid integer"),
         (["list", "--storage", "/none"], "no storage at /none. Run `pytest bench/` first"),
     ],
 )

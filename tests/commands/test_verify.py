@@ -115,7 +115,7 @@ class _Place:
         (["--target", "vboard:moon", "--rknn-library", "{library}"], "there is no chip 'moon'"),
         (["--target", "vboard:rv1106", "--rknn-library", "{library}"], "rv1106 needs librknnmrt"),
         (["--target", "vboard:rk3588", "--rknn-library", "/none"], "/none: it does not exist"),
-        (["--target", "x", "--write", "a", "--expected", "b"], "--expected compares and --write"),
+        (["--target", "x", "--output", "a", "--expected", "b"], "--expected compares and --output"),
     ],
 )
 def test_mistakes(
@@ -156,9 +156,9 @@ def test_a_library_that_only_the_board_has(
     assert done.exit_code == 2
     assert "rock has librknnrt 2.3.2, which is not in the usual folders" in done.err
     file = tmp_path / "sizes.json"
-    done = reusebench("board", "verify", "--target", "rock", "--write", file)
+    done = reusebench("board", "verify", "--target", "rock", "--output", file)
     assert (done.exit_code, read_board_sizes(file).target) == (0, "rock")
-    done = reusebench("board", "verify", "--target", "rock", "--write", tmp_path)
+    done = reusebench("board", "verify", "--target", "rock", "--output", tmp_path)
     assert (done.exit_code, "cannot be written" in done.err) == (2, True)
 
 
@@ -182,7 +182,7 @@ def test_the_virtual_board_is_equal_to_itself(
     words = ["--target", "vboard:rk3588", "--rknn-library", _LIBRARIES[-1].path]
     words += ["--model", _MODELS[0]]
     file = tmp_path / "sizes.json"
-    assert reusebench("board", "verify", *words, "--write", file).exit_code == 0
+    assert reusebench("board", "verify", *words, "--output", file).exit_code == 0
     sizes = read_board_sizes(file)
     dup = next(one for one in sizes.scenarios if one.scenario == "full_dup")
     assert [("weights" in context) for context in dup.contexts] == [True, False, False, False]

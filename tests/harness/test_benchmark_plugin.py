@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 
@@ -32,10 +32,15 @@ def test_the_latency_table_is_shown_to_who_asks_for_it() -> None:
         assert config.option.benchmark_quiet is is_quiet
 
 
-def _chosen(storage: object, compare: object = None, target: str = "python") -> argparse.Namespace:
-    """Return pytest-benchmark's options after the storage was chosen."""
+_COMMON = "file://./.benchmarks"
+
+
+def _chosen(
+    storage: object, compare: object = None, target: str = "python", own: Optional[Path] = None
+) -> argparse.Namespace:
+    """Return pytest-benchmark's options after the choice; `own` is the folder of --storage."""
     given = argparse.Namespace(
-        benchmark_storage=str(storage), benchmark_compare=compare, target=target
+        benchmark_storage=str(storage), benchmark_compare=compare, target=target, storage=own
     )
     config: Any = SimpleNamespace(option=given)
     choose_board_storage(config)
@@ -47,14 +52,20 @@ def test_the_common_storage_becomes_the_boards() -> None:
     """pytest-benchmark's default is one storage for all boards; a storage that the user names
     stays.
     """
-    common = "file://./.benchmarks"
-    assert _chosen(common).benchmark_storage == f"file://{board_storage()}"
+    assert _chosen(_COMMON).benchmark_storage == f"file://{board_storage()}"
     assert (
-        _chosen(common, target="ssh:root@10.0.0.2").benchmark_storage
+        _chosen(_COMMON, target="ssh:root@10.0.0.2").benchmark_storage
         == "file://.benchmarks/ssh-root-10.0.0.2"
     )
     for uri in ("file:///data/store", "/data/store"):
         assert _chosen(uri).benchmark_storage == uri
+
+
+def test_our_name_of_the_storage() -> None:
+    """--storage is a folder; both names at once are refused."""
+    assert _chosen(_COMMON, own=Path("runs")).benchmark_storage == "file://runs"
+    with pytest.raises(pytest.UsageError, match="are one thing: leave one of them out"):
+        _chosen("file:///data/store", own=Path("runs"))
 
 
 def test_a_storage_that_is_no_folder() -> None:

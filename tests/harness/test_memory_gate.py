@@ -35,13 +35,13 @@ def test_a_baseline_makes_a_gate(storage: Path) -> None:
     baseline there is no gate.
     """
     assert _gate(storage) is None
-    assert _gate(storage, "--memory-baseline=run") == MemoryGate("run", (), (), storage)
+    assert _gate(storage, "--baseline=run") == MemoryGate("run", (), (), storage)
     gate = known(
         _gate(
             storage,
-            "--memory-baseline=run",
-            "--memory-fail=npu_memory:2%+1KiB",
-            "--memory-across=board",
+            "--baseline=run",
+            "--fail=npu_memory:2%+1KiB",
+            "--across=board",
         )
     )
     assert ([limit.text for limit in gate.limits], gate.across) == (
@@ -54,14 +54,14 @@ def test_a_baseline_makes_a_gate(storage: Path) -> None:
     ("arguments", "sentence"),
     [
         # A limit without a baseline would always pass.
-        (["--memory-fail=application_memory:2%"], "need --memory-baseline"),
-        (["--memory-across=board"], "need --memory-baseline"),
+        (["--fail=application_memory:2%"], "need --baseline"),
+        (["--across=board"], "need --baseline"),
         # A run that got worse must not become the baseline of the next one.
-        (["--memory-baseline=latest"], "would be the next baseline"),
-        (["--memory-baseline=latest~3"], "would be the next baseline"),
-        (["--memory-baseline=1..latest~1"], "would be the next baseline"),
-        (["--memory-baseline=nobody"], "there is no run 'nobody'"),
-        (["--memory-baseline=nightly-latest"], "there is no run 'nightly-latest'"),
+        (["--baseline=latest"], "would be the next baseline"),
+        (["--baseline=latest~3"], "would be the next baseline"),
+        (["--baseline=1..latest~1"], "would be the next baseline"),
+        (["--baseline=nobody"], "there is no run 'nobody'"),
+        (["--baseline=nightly-latest"], "there is no run 'nightly-latest'"),
     ],
 )
 def test_mistakes(storage: Path, arguments: list[str], sentence: str) -> None:
@@ -78,21 +78,21 @@ def test_the_limits_and_conditions_are_those_of_the_comparison(tmp_path: Path) -
     head = changed(result(tmp_path, "no_reuse", even(50), run="run2"), runtime_version="9")
     write_run(tmp_path, [base])
     saved = write_run(tmp_path, [head], 2)
-    limit = "--memory-fail=application_memory:{}%"
+    limit = "--fail=application_memory:{}%"
     for arguments, passed, text in (
         ([limit.format(50)], False, "runtime_version"),
         (
-            ["--memory-across=runtime_version", limit.format(50)],
+            ["--across=runtime_version", limit.format(50)],
             True,
             "passed application_memory:50%",
         ),
         (
-            ["--memory-across=runtime_version", limit.format(2)],
+            ["--across=runtime_version", limit.format(2)],
             False,
             "FAILED application_memory:2%",
         ),
     ):
-        gate = known(_gate(tmp_path, "--memory-baseline=1", *arguments))
+        gate = known(_gate(tmp_path, "--baseline=1", *arguments))
         verdict = gate.judge(saved)
         assert (verdict.passed, text in verdict.text) == (passed, True), verdict.text
 
@@ -100,7 +100,7 @@ def test_the_limits_and_conditions_are_those_of_the_comparison(tmp_path: Path) -
 def test_a_storage_that_is_not_made_yet(storage: Path) -> None:
     """An empty storage has no baseline."""
     with pytest.raises(UserError, match="there is no run 'base'"):
-        _gate(storage / "new", "--memory-baseline=base")
+        _gate(storage / "new", "--baseline=base")
 
 
 def test_a_comparison_that_cannot_be_made_here(
@@ -111,16 +111,16 @@ def test_a_comparison_that_cannot_be_made_here(
     """
     monkeypatch.setitem(EXTRAS, "reports", ("no_such_module",))
     with pytest.raises(
-        UserError, match=r"^--memory-baseline needs no_such_module: pip install no_such_module$"
+        UserError, match=r"^--baseline needs no_such_module: pip install no_such_module$"
     ):
-        _gate(storage, "--memory-baseline=run")
+        _gate(storage, "--baseline=run")
 
 
 @pytest.mark.parametrize(
     ("argument", "sentence"),
     [
-        ("--memory-fail=memory:2%", "there is no metric 'memory'"),
-        ("--memory-across=weather", "invalid choice: 'weather'"),
+        ("--fail=memory:2%", "there is no metric 'memory'"),
+        ("--across=weather", "invalid choice: 'weather'"),
     ],
 )
 def test_what_cannot_be_read(
@@ -128,5 +128,5 @@ def test_what_cannot_be_read(
 ) -> None:
     """An unknown limit or condition is refused with the valid ones."""
     with pytest.raises(SystemExit):
-        _gate(storage, "--memory-baseline=run", argument)
+        _gate(storage, "--baseline=run", argument)
     assert sentence in capsys.readouterr().err

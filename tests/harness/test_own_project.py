@@ -269,5 +269,5 @@ def test_a_pytest_without_the_plug_in_has_nothing_of_it(tmp_path: Path) -> None:
 
     options = say("--help")
     assert "--benchmark-storage" in options
-    assert "--limit-contexts" not in options
+    assert "--most-contexts" not in options
     assert "fixture 'measure' not found" in say()

@@ -122,7 +122,7 @@ def test_what_streams_need_weighs_in_plans_of_streams_alone(
     """They add PyAV, its imports and our package of streams; numpy was there before."""
     clip = tmp_path / "clip.mp4"
     make = [sys.executable, "-m", "reusebench", "models", "clip", "--output", str(clip)]
-    make += ["--size", "64x48", "--seconds", "0.5"]
+    make += ["--size", "64x48", "--duration", "0.5"]
     subprocess.run(make, cwd=CHECKOUT, check=True, capture_output=True)
     video = Video("clip", str(clip), "", "h264", 64, 48, 30.0, 15)
     schedule = Streams(count=1, fps=30.0, queue=0, warm_up_s=0.0, duration_s=0.2, video=video)

@@ -107,7 +107,7 @@ def test_a_failed_build_is_reported_with_its_last_words(
     with pytest.raises(
         CacheError,
         match=(
-            r"start\.py reusebench models build tiny --size 64 --seed 1` failed \(exit code 2\):"
+            r"start\.py reusebench models build tiny --height 64 --seed 1` failed \(exit code 2\):"
             r" Error: cannot"
         ),
     ):

@@ -323,7 +323,7 @@ def result(
         cores=2,
         rounds=2,
         schedule=schedule,
-        limit_contexts=STREAMS * CONTEXTS,
+        most_contexts=STREAMS * CONTEXTS,
     )
     plan = plan or find_scenario(scenario).plans(parameters)[0]
     account = npu(plan) if npu else None

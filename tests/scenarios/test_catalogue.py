@@ -352,7 +352,7 @@ def test_contexts_that_are_made_until_one_fails(name: str) -> None:
     similar scenario.
     """
     parameters = Parameters(
-        "x", (_A, _B), streams=4, contexts=3, cores=3, rounds=7, limit_contexts=5
+        "x", (_A, _B), streams=4, contexts=3, cores=3, rounds=7, most_contexts=5
     )
     like = _LIKE.get(_FILLING[name], _FILLING[name])
     if like:

@@ -37,7 +37,7 @@ def test_a_share_of_a_negative_figure_allows_something() -> None:
     ("text", "message"),
     [
         ("application_memory", "no colon"),
-        ("memory:2%", "there is no metric 'memory'; valid: application_memory"),
+        ("memory:2%", "there is no metric 'memory'; the nearest is npu_memory, and"),
         ("application_memory:", "'' is not a number with a unit"),
         ("application_memory:2%+", "'' is not a number with a unit"),
         ("application_memory:-2%", "'-2%' is not a number with a unit"),

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.process
 
 def _plan(script: str, scenario: str = "limit_no_reuse", most: int = 6, cores: int = 2) -> Plan:
     parameters = Parameters(
-        "scripted", models_of(script), 1, 1, cores, rounds=3, limit_contexts=most
+        "scripted", models_of(script), 1, 1, cores, rounds=3, most_contexts=most
     )
     return find_scenario(scenario).plans(parameters)[0]
 

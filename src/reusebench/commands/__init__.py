@@ -19,12 +19,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from reusebench import __version__
+from reusebench.commands.groups import CommandGroup
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import check_extra, missing_modules
 from reusebench.measured.failures import tells_of_memory
 from reusebench.recorder.errors import RecordError
 from reusebench.system.files import keep_writing_to_user
 from reusebench.system.interrupts import handle_signals, ignore_signals, shell_code
+from reusebench.system.option_names import renamed
 
 __all__ = ["COMMANDS", "drop_output", "main"]
 
@@ -73,7 +75,7 @@ def _check_folder() -> None:
         raise UserError("the working folder is gone; change to one that is there") from None
 
 
-class _Reusebench(click.Group):
+class _Reusebench(CommandGroup):
     """The group of COMMANDS."""
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
@@ -82,6 +84,13 @@ class _Reusebench(click.Group):
         if option is not None:
             option.hidden = True
         return option
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words; former names of options are replaced, with a hint."""
+        words, found = renamed(args)
+        for row in found:
+            click.echo(f"Hint: {row.hint}", err=True)
+        return super().parse_args(ctx, words)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order of the table."""

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import textwrap
 from pathlib import Path
 
 import click
 import pytest
 
 import reusebench
+from reusebench.harness.bench_options import declare_options
 from reusebench.system.package import PACKAGE, QUESTIONS
 
 __all__ = ["bench"]
+
+_ABOUT = """\
+Measure what reuse between contexts saves, here or on a board. Without FILE all
+questions are asked; FILE is one of them, or tests of your own:
+"""
+_PYTEST = """\
+Options of pytest work too, `pytest --help` lists them: -k NAME (scenarios of
+this name), --collect-only (list them), -x (stop at the first failure),
+--junitxml FILE, --benchmark-save NAME (a name for this run).
+"""
+#: Columns of the help: a terminal's usual width, less than what argparse would take.
+_WIDTH = 80
+#: Column of the explanations.
+_EXPLANATIONS = 24
 
 
 class _Questions:
@@ -41,8 +58,34 @@ def bench(arguments: tuple[str, ...]) -> int:
 
     Arguments are pytest's: options, and files of questions such as test_leaks.py.
     """
+    if {"-h", "--help"}.intersection(arguments):
+        click.echo(_help().rstrip())
+        return 0
     tests = map(_question, arguments)
     return int(pytest.main([*_settings(), *tests], plugins=[_Questions(), reusebench]))
+
+
+def _help() -> str:
+    """Return the help of our options alone: pytest's are ten times as many."""
+    questions = ", ".join(sorted(path.name for path in QUESTIONS.glob("test_*.py")))
+    about = textwrap.fill(questions, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+    class Formatter(argparse.RawDescriptionHelpFormatter):
+        """Lines of _WIDTH."""
+
+        def __init__(self, prog: str) -> None:
+            super().__init__(prog, max_help_position=_EXPLANATIONS, width=_WIDTH)
+
+    parser = argparse.ArgumentParser(
+        prog="reusebench bench",
+        usage="%(prog)s [OPTIONS] [FILE...]",
+        description=f"{_ABOUT}{about}",
+        epilog=_PYTEST,
+        formatter_class=Formatter,
+        add_help=False,
+    )
+    declare_options(lambda title: parser.add_argument_group(title).add_argument)
+    return parser.format_help()
 
 
 def _settings() -> list[str]:

@@ -26,5 +26,5 @@ def run_bench(
     """
     before = set(run_files(storage))
     command = python_command("reusebench", "bench", *tests, *options)
-    code = run_in_terminal([*command, f"--benchmark-storage=file://{storage.absolute()}"], output)
+    code = run_in_terminal([*command, "--storage", str(storage.absolute())], output)
     return code, [path for path in run_files(storage) if path not in before]

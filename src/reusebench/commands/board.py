@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
+from reusebench.commands.groups import CommandGroup
 from reusebench.commands.options import PATH
 from reusebench.commands.verify import verify
 from reusebench.measured.runtimes import RUNTIMES
@@ -29,7 +30,7 @@ _LANGUAGES = {PYTHON: "Python", C: "C"}
 _ADDRESSES = "ssh:HOST, adb, adb:SERIAL, pipe:COMMAND or labgrid:PLACE"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def board() -> None:
     """Give boards names; prepare and verify boards, the virtual board and the ledger."""
 

@@ -32,8 +32,6 @@ _DEFAULT = (
     "latency",
     "throughput",
 )
-#: The value of --across that shows all versions of a runtime side by side.
-_LIBRARY = "library"
 
 
 def _limits(
@@ -64,19 +62,20 @@ def _limits(
 )
 @click.option(
     "--across",
-    type=click.Choice((*CONDITIONS, _LIBRARY)),
+    type=click.Choice(CONDITIONS),
     metavar="CONDITION",
     multiple=True,
-    help=(
-        f"Compare configurations although this differs; repeatable. Valid: {', '.join(CONDITIONS)}."
-        f" Or {_LIBRARY}: the versions of a runtime side by side, from BASE and HEAD or, without"
-        " them, from all runs."
-    ),
+    help=f"Compare although this differs; repeatable: {', '.join(CONDITIONS)}.",
+)
+@click.option(
+    "--versions",
+    is_flag=True,
+    help="The versions of a runtime side by side, from all runs or from BASE and HEAD.",
 )
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("text", "md", "csv", "json")),
+    type=click.Choice(("text", "markdown", "csv", "json")),
     default="text",
     show_default=True,
     help="Form of the output.",
@@ -89,26 +88,25 @@ def compare(
     metrics: Sequence[Metric],
     limits: Sequence[GateLimit],
     across: Sequence[str],
+    versions: bool,
     form: str,
 ) -> int:
     """Compare the runs HEAD (default: the newest) with the runs BASE.
 
-    Runs are named by a file, a number, a name, `latest~1`, a range or a git revision.
+    Runs are named by a number, a name, `latest~1`, a range, a file or a git revision.
 
     Exits with 1 if a limit of --fail is broken, or a stored file could not be read; with 2 if there
     was nothing to hold a limit against, or memory was short.
     """
-    if _LIBRARY in across:
-        if limits or len(across) > 1:
+    if versions:
+        if limits or across:
             raise click.UsageError(
-                f"--across {_LIBRARY} shows several versions: leave out --fail and other"
-                " conditions. A limit is held between two runs, by --across runtime_version"
+                "--versions shows several versions: leave out --fail and --across. A limit is held"
+                " between two runs, by --across runtime_version"
             )
         return _compare_versions(storages, [base, head] if base else [], metrics, form)
     if base is None:
-        raise click.UsageError(
-            f"name the run to compare with, BASE; only --across {_LIBRARY} needs none"
-        )
+        raise click.UsageError("name the run to compare with, BASE; only --versions needs none")
     known = KnownRuns.read_if_any(storages, project)
     head_runs = known.find(head)
     # BASE may name the runs of HEAD too.
@@ -148,7 +146,7 @@ def _rendered(changes: Changes, result: GateResult | None, form: str) -> str:
         return as_csv(changes)
     if form == "json":
         return as_json(changes)
-    if form == "md":
+    if form == "markdown":
         return as_markdown(changes, result)
     return as_text(changes, result)
 
@@ -168,7 +166,7 @@ def _compare_versions(
             " measures every library of Rockchip's that is here"
         )
     writers = {
-        "md": versions_text.as_markdown,
+        "markdown": versions_text.as_markdown,
         "csv": versions_text.as_csv,
         "json": versions_text.as_json,
     }

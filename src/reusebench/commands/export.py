@@ -46,7 +46,7 @@ def export(
     `trace` is a timeline of their processes for Perfetto (ui.perfetto.dev) and chrome://tracing:
     phases, memory, NPU buffers, frames of streams.
 
-    Runs are named by a file, a number, a name, `latest~1`, a range or a git revision.
+    Runs are named by a number, a name, `latest~1`, a range, a file or a git revision.
 
     Exits with 1 if something is missing in the export; warnings name it.
     """

@@ -11,6 +11,7 @@ import click
 from tabulate import tabulate
 
 from reusebench.commands.benching import run_bench
+from reusebench.commands.groups import CommandGroup
 from reusebench.commands.options import PATH, target_storage
 from reusebench.harness.extras import install_line, missing_modules
 from reusebench.measured.runtimes import find_runtime
@@ -48,7 +49,7 @@ class _Ended:
     runs: tuple[Run, ...] = ()
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def libraries() -> None:
     """List Rockchip's libraries that are here; measure each."""
 
@@ -168,7 +169,7 @@ def _show_versions(runs: Sequence[Run], storage: Path) -> None:
     """Print the differences between the versions, if the extra `reports` is installed."""
     if missing_modules("reports"):
         click.echo(
-            "reusebench compare --across library shows what the versions differ in:"
+            "reusebench compare --versions shows what the versions differ in:"
             f" {install_line('reports')}"
         )
         return

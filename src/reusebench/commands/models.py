@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import click
 from tabulate import tabulate
 
+from reusebench.commands.groups import CommandGroup
 from reusebench.commands.inspection import inspect_model
-from reusebench.commands.options import PATH
+from reusebench.commands.options import PATH, Parsed
 from reusebench.harness.extras import check_extra
+from reusebench.harness.settings import parse_duration
 from reusebench.measured.runtimes import RUNTIMES, find_runtime
 from reusebench.models import Converter, converter_of, converters
 from reusebench.models.built_files import fill
@@ -29,7 +32,7 @@ __all__ = ["models"]
 _CHIPS = [platform.name for platform in RKNN_PLATFORMS]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def models() -> None:
     """Build and inspect model files; make clips; install converters."""
 
@@ -55,7 +58,10 @@ def list_models() -> None:
 @models.command()
 @click.argument("name", type=click.Choice([entry.name for entry in NETWORKS]), metavar="NAME")
 @click.option(
-    "--size", type=int, metavar="H", help="Height of the input in pixels, and as a rule its width."
+    "--height",
+    type=int,
+    metavar="H",
+    help="Height of the input in pixels, and as a rule its width.",
 )
 @click.option(
     "--seed",
@@ -67,7 +73,7 @@ def list_models() -> None:
 )
 @click.option("--output", type=PATH, metavar="FILE", help="Write here instead of into the cache.")
 @click.option(
-    "--for",
+    "--runtime",
     "name_of_runtime",
     type=click.Choice([entry.name for entry in RUNTIMES]),
     default="onnxruntime",
@@ -78,7 +84,7 @@ def list_models() -> None:
     ),
 )
 @click.option(
-    "--platform",
+    "--chip",
     type=click.Choice(_CHIPS, case_sensitive=False),
     metavar="CHIP",
     help=f"For rknn: the chip that the file is for, of {', '.join(_CHIPS)}.",
@@ -93,11 +99,11 @@ def list_models() -> None:
 )
 def build(
     name: str,
-    size: int | None,
+    height: int | None,
     seed: int,
     output: Path | None,
     name_of_runtime: str,
-    platform: str | None,
+    chip: str | None,
     remove_weight: bool,
 ) -> None:
     """Build a model file and print its path.
@@ -105,29 +111,27 @@ def build(
     NAME is one of `reusebench models list`. .rknn files are INT8, calibrated with an image of
     noise; others float32.
     """
-    recipe = Recipe(name, find_network(name).default_size if size is None else size, seed)
+    recipe = Recipe(name, find_network(name).default_size if height is None else height, seed)
     kind = find_runtime(name_of_runtime).suffix
-    if kind != ".rknn" and (platform or remove_weight):
-        option = "--platform" if platform else "--remove-weight"
-        raise ModelError(f"{option} is for .rknn files only; add --for rknn, or leave it out")
-    if kind == ".rknn" and platform is None:
+    if kind != ".rknn" and (chip or remove_weight):
+        option = "--chip" if chip else "--remove-weight"
+        raise ModelError(f"{option} is for .rknn files only; add --runtime rknn, or leave it out")
+    if kind == ".rknn" and chip is None:
         raise ModelError(
-            f"a .rknn file is made for one chip; add --platform CHIP, one of {', '.join(_CHIPS)}"
+            f"a .rknn file is made for one chip; add --chip CHIP, one of {', '.join(_CHIPS)}"
         )
-    click.echo(
-        _converted(kind, recipe, platform, remove_weight, output) or _emitted(recipe, output)
-    )
+    click.echo(_converted(kind, recipe, chip, remove_weight, output) or _emitted(recipe, output))
 
 
 def _converted(
-    kind: str, source: Recipe, platform: str | None, remove_weight: bool, output: Path | None
+    kind: str, source: Recipe, chip: str | None, remove_weight: bool, output: Path | None
 ) -> Path | None:
     """Convert the recipe into the output or the cache; return None if there is no converter."""
     kind_of_converter = converter_of(kind)
     if kind_of_converter is None:
         return None
     with kind_of_converter() as converter:
-        recipe = converter.recipe(source, platform, remove_weight, quantised=True)
+        recipe = converter.recipe(source, chip, remove_weight, quantised=True)
         if output is None:
             (path,) = converter.ensure_all([recipe])
             return path
@@ -161,12 +165,12 @@ def _size(context: click.Context, option: click.Parameter, text: str) -> tuple[i
     "--output", type=PATH, metavar="FILE", help="Write here (MP4) instead of into the cache."
 )
 @click.option(
-    "--seconds",
-    type=float,
-    default=10.0,
-    metavar="T",
+    "--duration",
+    type=Parsed(functools.partial(parse_duration, shortest_s=0)),
+    default="10s",
+    metavar="TIME",
     show_default=True,
-    help="Length of the clip.",
+    help="Length of the clip: 10s, 2m.",
 )
 @click.option(
     "--size",
@@ -179,10 +183,10 @@ def _size(context: click.Context, option: click.Parameter, text: str) -> tuple[i
 @click.option(
     "--fps", type=int, default=30, metavar="F", show_default=True, help="Frames per second."
 )
-def clip(output: Path | None, seconds: float, size: tuple[int, int], fps: int) -> None:
+def clip(output: Path | None, duration: float, size: tuple[int, int], fps: int) -> None:
     """Make the clip that streams play, a moving texture in H.264, and print its path."""
     width, height = size
-    form = Clip(width, height, fps, seconds)
+    form = Clip(width, height, fps, duration)
     if output is None:
         click.echo(ensure_clip(form))
         return

@@ -14,10 +14,11 @@ from reusebench.reports.base.texts import LANGUAGES
 from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.limits import parse_size
-from reusebench.storage.metrics import METRICS, Metric, find_metric
+from reusebench.storage.metrics import Metric, find_metric
 
 __all__ = [
     "PATH",
+    "RUNS_ARE_NAMED",
     "Parsed",
     "language",
     "leak_limits",
@@ -31,6 +32,10 @@ __all__ = [
 
 #: A path. The code that opens it checks whether it exists, and says what to do.
 PATH = click.Path(path_type=Path)
+#: The forms of a reference to runs, for help texts.
+RUNS_ARE_NAMED = (
+    "Runs are named by a number, a name, `latest~1`, a range, a file or a git revision."
+)
 #: Events per unit of time.
 _RATE = click.FloatRange(min=0, min_open=True, max=1e6)
 
@@ -119,19 +124,18 @@ project = click.option(
 
 def metrics(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Return the option --metric; `default` describes the figures without it, for the help."""
-    names = [metric.name for metric in METRICS]
 
-    def find_all(_context: object, _option: object, given: Sequence[str]) -> list[Metric]:
-        return [find_metric(name) for name in dict.fromkeys(given)]
+    def once(_context: object, _option: object, given: Sequence[Metric]) -> list[Metric]:
+        return list(dict.fromkeys(given))
 
     return click.option(
         "--metric",
         "metrics",
-        type=click.Choice(names),
+        type=Parsed(find_metric),
         metavar="METRIC",
         multiple=True,
-        callback=find_all,
-        help=f"Only this figure; repeatable. Default: {default}. Valid: {', '.join(names)}.",
+        callback=once,
+        help=f"Only this figure (`reusebench metrics`); repeatable. Default: {default}.",
     )
 
 

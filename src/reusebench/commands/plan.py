@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from reusebench.commands.known_runs import KnownRuns
-from reusebench.commands.options import storages
+from reusebench.commands.options import RUNS_ARE_NAMED, storages
 from reusebench.harness.errors import UserError
 from reusebench.harness.model_request import default_recipes
 from reusebench.harness.plans.reading import read_plan_file
@@ -64,8 +64,8 @@ _SUFFIXES = (".toml", ".json")
 @click.option(
     "--run",
     "reference",
-    metavar="RUN",
-    help="Print the plan that this stored run measured, as it is stored (JSON).",
+    metavar="RUNS",
+    help=f"Print the plan that this stored run measured (JSON). {RUNS_ARE_NAMED}",
 )
 @click.option(
     "--code",

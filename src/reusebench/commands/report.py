@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from reusebench.commands.known_runs import warn
-from reusebench.commands.options import language, leak_limits, output, storages
+from reusebench.commands.options import RUNS_ARE_NAMED, language, leak_limits, output, storages
 from reusebench.reports.base.drawing_pool import finished
 from reusebench.reports.base.pages import TABLES_FOLDER
 from reusebench.reports.base.svg import write_figures
@@ -31,7 +31,7 @@ __all__ = ["FORMATS", "report"]
 _PAGE = "html"
 _FIGURES = "svg"
 FORMATS = (_PAGE, *TABLE_FORMATS, _FIGURES)
-_DEFAULT_FORMATS = (_PAGE, "csv", "md")
+_DEFAULT_FORMATS = (_PAGE, "csv", "markdown")
 
 
 @click.command()
@@ -39,9 +39,9 @@ _DEFAULT_FORMATS = (_PAGE, "csv", "md")
 @click.option(
     "--run",
     "runs",
-    metavar="RUN",
+    metavar="RUNS",
     multiple=True,
-    help="Only this run, by number or `latest`; repeatable.",
+    help=f"Only these; repeatable. {RUNS_ARE_NAMED}",
 )
 @output
 @language

@@ -10,8 +10,10 @@ from pathlib import Path
 import click
 from tabulate import tabulate
 
+from reusebench.commands.groups import CommandGroup
 from reusebench.commands.known_runs import board_storages, warn
-from reusebench.commands.options import storage
+from reusebench.commands.options import storage, storages
+from reusebench.storage.board_storage import board_storage
 from reusebench.storage.errors import StorageError
 from reusebench.storage.maintenance.inventory import RunFiles, take_inventory
 from reusebench.storage.maintenance.pruning import Pruning, plan_pruning, remove, runs_before
@@ -36,27 +38,30 @@ _COLUMNS = {
 }
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def runs() -> None:
     """List stored runs; remove old ones."""
 
 
 @runs.command("list")
 @click.option(
-    "--limit", type=click.IntRange(0), metavar="N", help="Only the newest N. Default: all."
+    "--newest", type=click.IntRange(0), metavar="N", help="Only the newest N. Default: all."
 )
-@storage
-def list_runs(limit: int | None, storage: Path) -> int:
+@storages
+def list_runs(newest: int | None, storages: Sequence[Path]) -> int:
     """List the stored runs, the newest last.
 
     Exits with 1 if a stored file could not be read.
     """
-    inventories = [take_inventory(folder) for folder in board_storages(storage)]
+    folders = [
+        board for storage in storages or [board_storage()] for board in board_storages(storage)
+    ]
+    inventories = [take_inventory(folder) for folder in folders]
     stored = [
         (row.run, inventory.size_bytes(row)) for inventory in inventories for row in inventory.runs
     ]
     stored.sort(key=lambda run_and_size: run_and_size[0].order)
-    shown = stored if limit is None else stored[max(0, len(stored) - limit) :]
+    shown = stored if newest is None else stored[max(0, len(stored) - newest) :]
     rows = [_cells(run, size_bytes) for run, size_bytes in shown]
     if rows:
         alignment = list(_COLUMNS.values())

@@ -90,10 +90,10 @@ _HOW_TO_REPORT = (
     "--expected",
     type=PATH,
     metavar="FILE",
-    help="Sizes that --write has written, in place of those of the virtual board.",
+    help="Sizes that --output has written, in place of those of the virtual board.",
 )
 @click.option(
-    "--write",
+    "--output",
     "written",
     type=PATH,
     metavar="FILE",
@@ -115,7 +115,7 @@ def verify(
     Exits with 1 if a size differs.
     """
     if expected and written:
-        raise UserError("--expected compares and --write does not: leave one of them out")
+        raise UserError("--expected compares and --output does not: leave one of them out")
     selection = Selection(target, rknn_library, driver=driver, runtimes=(_RKNN,))
     place = _place(selection)
     assert place.chip is not None
@@ -177,7 +177,7 @@ def _library_like(here: BoardSizes) -> Path:
     raise UserError(
         f"{here.target} has {kind} {here.library_version or 'of an unknown version'}, which is not"
         " in the usual folders of this machine. Copy it from the board, and give it with"
-        " --rknn-library FILE; or keep the sizes with --write FILE"
+        " --rknn-library FILE; or keep the sizes with --output FILE"
     )
 
 
@@ -187,7 +187,7 @@ def _expected(path: Path, chip: str) -> BoardSizes:
     if sizes.chip != chip:
         raise UserError(
             f"--expected {path} is of {sizes.chip}, and the target is {chip}. Make one for it:"
-            f" reusebench board verify --target {_VIRTUAL}{chip} --write FILE"
+            f" reusebench board verify --target {_VIRTUAL}{chip} --output FILE"
         )
     return sizes
 

@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reusebench.harness.benchmark_plugin import add_storage_option
 from reusebench.harness.effort import CONTEXTS, DEFAULT, QUICK, SOAK_S, STREAMS, Effort
 from reusebench.harness.errors import UserError
+from reusebench.harness.former_names import Add, with_former_names
 from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.memory_gate import add_gate_options
 from reusebench.harness.model_request import TIME_LIMIT_S, parse_resolution, parse_shape
@@ -34,12 +36,19 @@ from reusebench.targets.target import Target
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["add_options", "resolve_plan_files", "resolve_settings", "resolve_videos"]
+__all__ = [
+    "add_options",
+    "declare_options",
+    "resolve_plan_files",
+    "resolve_settings",
+    "resolve_videos",
+]
 
 #: Each repeat is a process of its own.
 _MOST_REPEATS = 1000
 #: The counters that are read change with the scheduler's ticks, up to 1000 times a second.
 _MOST_HZ = 10_000
+_SAMPLE_HZ = 200.0
 #: A day: no step of a process takes longer.
 _LONGEST_STEP_S = 86_400
 #: Number of characters of a wrong value that an error repeats.
@@ -74,78 +83,38 @@ def _network(effort: Effort) -> str:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Declare the options."""
-    add = parser.getgroup(
-        "reusebench", "reusebench: what reuse between contexts saves (pytest bench/)"
-    ).addoption
-    add_selection_options(add)
-    _add_model_options(add)
-    _add_layout_options(add)
-    _add_effort_options(add)
-    _add_stream_options(add)
-    _add_process_options(add)
-    add_gate_options(add)
+    """Declare the options in groups of pytest's help."""
+
+    def group(title: str) -> Add:
+        add: Add = parser.getgroup(f"reusebench: {title}").addoption
+        return add
+
+    declare_options(group)
 
 
-def _add_model_options(add: Callable[..., None]) -> None:
+def declare_options(group: Callable[[str], Add]) -> None:
+    """Declare the options; `group` returns the function that adds one to the group of a title."""
+    _add_layout_options(with_former_names(group("what to measure")))
+    _add_model_options(with_former_names(group("which model")))
+    add_selection_options(with_former_names(group("where")))
+    _add_effort_options(with_former_names(group("how often, how long")))
+    results = with_former_names(group("results"))
+    add_storage_option(results)
+    add_gate_options(results)
+
+
+def _add_layout_options(add: Add) -> None:
     add(
-        "--model",
-        action="append",
-        metavar="FILE",
-        type=Path,
-        help=(
-            "Model file; repeatable, one per stream. Fewer files than streams are used in turn."
-            f" Default: the built-in {_network(DEFAULT)}, with other weights for each stream."
-        ),
-    )
-    add(
-        "--resolution",
-        action="append",
-        metavar="FILE[,WEIGHTLESS]",
-        type=parse_resolution,
-        help=(
-            "One resolution of a network for shared weights; repeatable, the one with the weights"
-            " first. WEIGHTLESS is the same model without its weights (rknn-toolkit2:"
-            " remove_weight). Default: built-in ones."
-        ),
-    )
-    add(
-        "--shape",
-        action="append",
-        metavar="[NAME=]SIZES",
-        type=parse_shape,
-        help=(
-            "Shape of an input whose sizes the file leaves free: images=1x3x320x320; repeatable."
-            " Without a name: that of the only input. Default: usual sizes that run, which are"
-            " shown."
-        ),
-    )
-    add(
-        "--inputs",
-        metavar="FILE",
-        type=Path,
-        help="Real data for the inputs: arrays by the inputs' names (numpy.savez). Default: noise.",
-    )
-    add(
-        "--float",
+        "--quick",
         action="store_true",
-        help="Have rknn-toolkit2 make .rknn files with floating point (FP16). Default: INT8.",
+        help="A first look: a small model, few scenarios and repeats.",
     )
-
-
-def _add_layout_options(add: Callable[..., None]) -> None:
     add(
-        "--plan",
-        action="append",
-        metavar="FILE",
-        type=Path,
-        help=(
-            "Measure this plan, and nothing else: models, streams and contexts of your own, in"
-            " TOML or JSON (docs/reference/plans.md); repeatable. `reusebench plan NAME` prints"
-            " a scenario as such a file."
-        ),
+        "--streams",
+        metavar="N",
+        type=_count,
+        help=f"Streams, such as cameras. Default: {STREAMS}.",
     )
-    add("--streams", metavar="N", type=_count, help=f"Number of streams. Default: {STREAMS}.")
     add(
         "--contexts",
         metavar="N",
@@ -153,122 +122,128 @@ def _add_layout_options(add: Callable[..., None]) -> None:
         help=f"Contexts of each stream. Default: {CONTEXTS}.",
     )
     add(
-        "--limit-contexts",
+        "--plan",
+        action="append",
+        metavar="FILE",
+        type=Path,
+        help="A layout of your own, alone: `reusebench plan --help`.",
+    )
+    add(
+        "--most-contexts",
         metavar="N",
         type=_count,
-        default=Parameters.limit_contexts,
-        help=(
-            "bench/test_limit.py stops adding contexts after N if none has failed. Default:"
-            f" {Parameters.limit_contexts}."
-        ),
+        default=Parameters.most_contexts,
+        help=f"Contexts that test_limit.py makes at most. Default: {Parameters.most_contexts}.",
+    )
+    add(
+        "--video",
+        metavar="FILE",
+        type=Path,
+        help="What test_published.py plays. Default: a clip of ours.",
     )
 
 
-def _add_effort_options(add: Callable[..., None]) -> None:
+def _add_model_options(add: Add) -> None:
+    add(
+        "--model",
+        action="append",
+        metavar="FILE",
+        type=Path,
+        help=(
+            "Model file; repeatable, for the streams in turn. Default:"
+            f" {_network(DEFAULT)}, built in."
+        ),
+    )
+    add(
+        "--shape",
+        action="append",
+        metavar="[NAME=]SIZES",
+        type=parse_shape,
+        help="Of an input with free sizes: images=1x3x320x320.",
+    )
+    add(
+        "--inputs",
+        metavar="FILE",
+        type=Path,
+        help="Input data by name (numpy.savez). Default: noise.",
+    )
+    add(
+        "--resolution",
+        action="append",
+        metavar="FILE[,WEIGHTLESS]",
+        type=parse_resolution,
+        help=(
+            "Resolutions of one network, for shared weights; repeatable, the one with the weights"
+            " first. Default: built in."
+        ),
+    )
+    add(
+        "--float",
+        action="store_true",
+        help="Have rknn-toolkit2 convert to FP16. Default: INT8.",
+    )
+
+
+def _add_effort_options(add: Add) -> None:
     add(
         "--repeats",
         metavar="N",
         type=_number(int, 1, _MOST_REPEATS),
         help=(
-            "Fresh processes per configuration, exactly N; the spread is over them. Default:"
-            f" {DEFAULT.repeats}, and up to {DEFAULT.most_repeats} if their memory differs."
+            f"Processes of a configuration. Default: {DEFAULT.repeats} to {DEFAULT.most_repeats}."
         ),
     )
     add(
         "--rounds",
         metavar="N",
         type=_number(int, 1, MOST_INFERENCES),
-        help=f"Timed inferences of each context in each process. Default: {DEFAULT.rounds}.",
+        help=f"Timed inferences of each context. Default: {DEFAULT.rounds}.",
     )
     add(
         "--cycles",
         metavar="N",
         type=_number(int, 1, MOST_CYCLES),
-        help=(
-            "Number of cycles of bench/test_leaks.py; more cycles find smaller leaks. Default:"
-            f" {DEFAULT.cycles}."
-        ),
+        help=f"Cycles of test_leaks.py. Default: {DEFAULT.cycles}.",
     )
     add(
         "--cycle-inferences",
         metavar="N",
         type=_number(int, 1, MOST_INFERENCES),
-        help=(
-            "Inferences in a cycle of cycles_inferences; fewer for a model that is slow. Default:"
-            f" {DEFAULT.cycle_inferences}."
-        ),
+        help=f"Inferences of one cycle. Default: {DEFAULT.cycle_inferences}.",
     )
     add(
-        "--quick",
-        action="store_true",
-        help=(
-            "A first look: no reuse, dup, internal reuse, all mechanisms together, and streams"
-            f" with and without dup (others by -k or file); {_network(QUICK)}, {QUICK.repeats}"
-            f" repeats, {QUICK.rounds} rounds, {QUICK.cycles} cycles, {QUICK.pace.duration_s:g}"
-            " s of streams. Options that are also given win."
-        ),
-    )
-
-
-def _add_stream_options(add: Callable[..., None]) -> None:
-    add(
-        "--video",
-        metavar="FILE",
-        type=Path,
-        help=(
-            "Video that the streams of bench/test_published.py play: any file that FFmpeg reads."
-            " Default: a clip of 10 s, 1920x1080 at 30 frames/s in H.264, made once."
-        ),
+        "--duration",
+        metavar="TIME",
+        type=parse_duration,
+        help=(f"How long streams run: 90s, 2m, 1h. Default: {DEFAULT.pace.duration_s:g}s."),
     )
     add(
         "--fps",
         metavar="F",
         type=_number(float, 0, MOST_FPS),
         default=StreamPace.fps,
-        help="Frames per second of each stream; 0: as fast as possible. Default: 30.",
+        help=(f"Frames per second; 0: as fast as possible. Default: {StreamPace.fps:g}."),
     )
     add(
         "--queue",
         metavar="N",
         type=_number(int, 0, MOST_QUEUED),
         default=StreamPace.queue,
-        help=(
-            "Frames of each stream that may wait for a context before new ones are dropped."
-            " Default: 0."
-        ),
-    )
-    add(
-        "--duration",
-        metavar="TIME",
-        type=parse_duration,
-        help=(
-            "How long streams are measured: 90, 90s, 2m, 1h. From 10 minutes on once, unless"
-            f" --repeats is given. Default: {DEFAULT.pace.duration_s:g}s."
-        ),
-    )
-
-
-def _add_process_options(add: Callable[..., None]) -> None:
-    add(
-        "--sample-hz",
-        metavar="HZ",
-        type=_number(float, 0.001, _MOST_HZ),
-        default=200.0,
-        help=(
-            "Readings per second for the timeline. Figures in tables do not depend on it. Default:"
-            " 200."
-        ),
+        help=f"Frames that may wait for a context. Default: {StreamPace.queue}.",
     )
     add(
         "--time-limit",
         metavar="SECONDS",
         type=_number(float, 0.001, _LONGEST_STEP_S),
         default=TIME_LIMIT_S,
-        help=(
-            "A step of a measured process (one load, one first inference) that takes longer counts"
-            " as hung; the timed rounds have more time, as their number needs. Default:"
-            f" {TIME_LIMIT_S:g}."
-        ),
+        help=f"A step that takes longer has hung. Default: {TIME_LIMIT_S:g}.",
+    )
+    add(
+        "--sample-hz",
+        metavar="HZ",
+        type=_number(float, 0.001, _MOST_HZ),
+        default=_SAMPLE_HZ,
+        help=f"Readings per second, for the timeline. Default: {_SAMPLE_HZ:g}.",
     )
 
 
@@ -300,7 +275,7 @@ def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) 
         pace=StreamPace(effort.pace.warm_up_s, duration_s, option.fps, option.queue),
         cycles=option.cycles or effort.cycles,
         cycle_inferences=option.cycle_inferences or effort.cycle_inferences,
-        limit_contexts=option.limit_contexts,
+        most_contexts=option.most_contexts,
     )
 
 

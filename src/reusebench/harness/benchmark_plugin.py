@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from reusebench.harness.errors import UserError
+from reusebench.harness.former_names import Add
 from reusebench.harness.selection import storage_of
 from reusebench.storage.run_file import python_folder, run_number
 from reusebench.targets.errors import TargetError
 
 __all__ = [
+    "add_storage_option",
     "benchmark_plugin",
     "choose_board_storage",
     "hide_latency_table",
@@ -39,6 +41,16 @@ _TABLE_OPTIONS = (
     "--benchmark-time-unit",
     "--benchmark-verbose",
 )
+
+
+def add_storage_option(add: Add) -> None:
+    """Declare the option, which is --benchmark-storage for people: a folder in place of a URI."""
+    add(
+        "--storage",
+        metavar="DIR",
+        type=Path,
+        help="Folder of the results. Default: .benchmarks/BOARD.",
+    )
 
 
 def benchmark_plugin(config: pytest.Config) -> Any:
@@ -86,7 +98,12 @@ def choose_board_storage(config: pytest.Config) -> None:
     option = config.option
     try:
         if option.benchmark_storage == _COMMON_STORAGE:
-            option.benchmark_storage = f"{_FILE_SCHEME}{storage_of(option.target)}"
+            folder = option.storage or storage_of(option.target)
+            option.benchmark_storage = f"{_FILE_SCHEME}{folder}"
+        elif option.storage:
+            raise UserError(
+                "--storage and --benchmark-storage are one thing: leave one of them out"
+            )
         storage = storage_folder(config)
     except (TargetError, UserError) as error:
         # Otherwise pytest-benchmark would open it next and show a traceback.
@@ -118,6 +135,6 @@ def writable(folder: Path) -> Path:
             return folder
     except OSError as error:
         raise UserError(
-            f"the storage {folder} cannot be written ({error.strerror}). Choose another: "
-            "--benchmark-storage=file://PATH"
+            f"the storage {folder} cannot be written ({error.strerror}). Choose another:"
+            " --storage DIR"
         ) from None

@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import check_extra
+from reusebench.harness.former_names import Add
 from reusebench.storage.errors import StorageError
 from reusebench.storage.limits import GateLimit, parse_limit
 from reusebench.storage.references import find_runs
@@ -29,37 +28,29 @@ __all__ = ["MemoryGate", "Verdict", "add_gate_options", "make_gate"]
 _MOVES = re.compile(r"(.*\.\.)?latest(~\d+)?(\.\..*)?")
 
 
-def add_gate_options(add: Callable[..., Any]) -> None:
+def add_gate_options(add: Add) -> None:
     """Declare the options."""
     add(
-        "--memory-baseline",
+        "--baseline",
         metavar="RUNS",
-        help=(
-            "Compare this run with these at the end: a name given with --benchmark-save, a number,"
-            " a file, a git revision. Not `latest`: a run that got worse must not become the next"
-            " baseline."
-        ),
+        help=("Compare with these runs at the end: a name, a number, a file, a git revision."),
     )
     add(
-        "--memory-fail",
+        "--fail",
         action="append",
         metavar="LIMIT",
         type=parse_limit,
         help=(
-            "Fail if a figure is worse than the baseline's by more than this, and not by noise:"
-            " METRIC:PERCENT%%+AMOUNT, such as application_memory:2%%+512KiB or npu_memory:0;"
-            " repeatable."
+            "Fail if a figure got worse by more, and not by noise; repeatable. METRIC:LIMIT, as"
+            " application_memory:2%%+512KiB (`reusebench metrics`)."
         ),
     )
     add(
-        "--memory-across",
+        "--across",
         action="append",
         metavar="CONDITION",
         choices=CONDITIONS,
-        help=(
-            "Compare with the baseline even if this condition differs; repeatable:"
-            f" {', '.join(CONDITIONS)}."
-        ),
+        help=f"Compare although this differs; repeatable: {', '.join(CONDITIONS)}.",
     )
 
 
@@ -97,31 +88,31 @@ class MemoryGate:
 def make_gate(option: argparse.Namespace, storage: Path) -> MemoryGate | None:
     """Return the gate that the options describe; None without options.
 
-    Raises UserError if --memory-baseline names no run.
+    Raises UserError if --baseline names no run.
     """
-    baseline = option.memory_baseline
-    limits = option.memory_fail or ()
-    across = option.memory_across or ()
+    baseline = option.baseline
+    limits = option.fail or ()
+    across = option.across or ()
     if baseline is None:
         if not limits and not across:
             return None
         raise UserError(
-            "--memory-fail and --memory-across need --memory-baseline RUNS: the name, number or"
+            "--fail and --across need --baseline RUNS: the name, number or"
             " file of the runs to compare with. Make some with `pytest bench/"
             " --benchmark-save=NAME`"
         )
     if _MOVES.fullmatch(baseline):
         raise UserError(
-            f"--memory-baseline {baseline}: this moves, so that a run that got worse would be the"
+            f"--baseline {baseline}: this moves, so that a run that got worse would be the"
             " next baseline. Name one that stays: a name given with --benchmark-save, a number, a"
             " file or a git revision"
         )
-    check_extra("reports", "--memory-baseline")
+    check_extra("reports", "--baseline")
     known = []
     if storage.is_dir():
         known = [run for run in read_runs(storage) if isinstance(run, Run)]
     try:
         find_runs(baseline, known, Path())
     except StorageError as error:
-        raise UserError(f"--memory-baseline: {error}") from None
+        raise UserError(f"--baseline: {error}") from None
     return MemoryGate(baseline, tuple(limits), tuple(across), storage)

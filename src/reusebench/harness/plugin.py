@@ -16,6 +16,7 @@ from reusebench.harness.benchmark_plugin import (
 )
 from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import UserError
+from reusebench.harness.former_names import propose_names
 from reusebench.harness.machine_info import describe_machine, this_machine
 from reusebench.harness.measure import Measure
 from reusebench.harness.plans.plan_file import PlanFile
@@ -43,8 +44,9 @@ _FIRST_LOOK_ALONE = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options, in one group."""
+    """Declare the options, in groups of their own."""
     add_options(parser)
+    propose_names(parser)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from reusebench.harness.errors import UserError
+from reusebench.harness.former_names import Add
 from reusebench.measured.runtimes import RUNTIMES, UnknownRuntime, find_runtime
 from reusebench.samplers.host import Host
 from reusebench.scenarios.catalogue import DEFAULT_OPTIONS
@@ -41,56 +41,44 @@ def selection_of(option: argparse.Namespace) -> Selection:
     )
 
 
-def add_selection_options(add: Callable[..., Any]) -> None:
+def add_selection_options(add: Add) -> None:
     """Declare the options."""
-    add(
-        "--runtime",
-        action="append",
-        metavar="NAME",
-        type=_runtime_name,
-        help=(
-            "Runtime to measure; repeatable. Default: all that are installed. `reusebench doctor`"
-            " lists them."
-        ),
-    )
     add(
         "--target",
         metavar="TARGET",
         default="python",
         help=(
-            "Where the measured process runs: python (this one, or the runtime's own), python:PATH,"
-            " board (this board, with a ledger of NPU buffers), vboard:CHIP (Rockchip's runtime on"
-            " a virtual board), or a remote board: its name (`reusebench board add`), ssh:HOST,"
-            " adb[:SERIAL], pipe:COMMAND, labgrid:PLACE. `reusebench doctor` lists them. Default:"
-            " python."
+            "python[:PATH]; board: with a ledger of NPU buffers; vboard:CHIP: a virtual board; or"
+            " a remote one: ssh:HOST, adb[:SERIAL], pipe:COMMAND, labgrid:PLACE, or its name"
+            " (`reusebench board add`). Default: python."
         ),
+    )
+    add(
+        "--runtime",
+        action="append",
+        metavar="NAME",
+        type=_runtime_name,
+        help="Only this one; repeatable. Default: all installed.",
     )
     add(
         "--rknn-library",
         metavar="FILE",
         type=Path,
         help=(
-            "Rockchip's librknnrt.so or librknnmrt.so, which is pushed to a remote board; `board`:"
-            " the remote board's own. Default: $REUSEBENCH_RKNN_LIBRARY, or the usual folders; on a"
-            " remote board its own."
+            "Rockchip's; `board`: the remote board's own. Default: $REUSEBENCH_RKNN_LIBRARY, or"
+            " the usual folders."
         ),
     )
     add(
         "--driver",
         choices=(PYTHON, C),
-        help=(
-            "Language of the driver that runs Rockchip's runtime. Default: python; c on a remote"
-            " board without Python."
-        ),
+        help="Driver of Rockchip's runtime. Default: python if there.",
     )
     add(
         "--npu-memory",
         metavar="SIZE",
         type=parse_size,
-        help=(
-            "Memory that the NPU's driver of a virtual board has for buffers, such as 512MiB:"
-            " allocations beyond it fail. Default: no limit."
-        ),
+        help="Of a virtual board, such as 512MiB. Default: no limit.",
     )
 
 

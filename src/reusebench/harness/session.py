@@ -263,7 +263,7 @@ class Session:
 
     @functools.cached_property
     def verdict(self) -> Verdict | None:
-        """Outcome of the comparison with the baseline; None without --memory-baseline."""
+        """Outcome of the comparison with the baseline; None without --baseline."""
         if self._gate is None:
             return None
         if self._run.saved is None:
@@ -327,7 +327,7 @@ def _gate(config: pytest.Config, storage: Path) -> MemoryGate | None:
     gate = make_gate(config.option, storage)
     if gate and not saves_runs(config):
         raise UserError(
-            "--memory-baseline needs a run that is stored: leave out --benchmark-disable and"
+            "--baseline needs a run that is stored: leave out --benchmark-disable and"
             " --benchmark-skip"
         )
     return gate

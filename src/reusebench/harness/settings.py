@@ -84,7 +84,7 @@ class Settings:
     #: Inferences in a cycle of them.
     cycle_inferences: int = INFERENCES_PER_CYCLE
     #: Upper bound of contexts when they are added until one fails.
-    limit_contexts: int = Parameters.limit_contexts
+    most_contexts: int = Parameters.most_contexts
     #: Run up to this many processes if memory differs between the first `repeats`; None: never.
     most_repeats: int | None = None
     #: Idle time before each process, to measure the system's noise and CPU use: enough clock ticks
@@ -108,7 +108,7 @@ class Settings:
             schedule=schedule,
             cycles=self.cycles,
             cycle_inferences=self.cycle_inferences,
-            limit_contexts=self.limit_contexts,
+            most_contexts=self.most_contexts,
         )
 
     def cores(self, runtime: str) -> int:
@@ -124,15 +124,15 @@ def _on_npu(runtime: str) -> bool:
     return find_runtime(runtime).device == "npu"
 
 
-def parse_duration(text: str) -> float:
+def parse_duration(text: str, shortest_s: float = _SHORTEST_S) -> float:
     """Return a duration such as 90, 90s, 2m or 1h in seconds; raise argparse.ArgumentTypeError."""
     matched = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text)
     seconds = 0.0
     if matched:
         seconds = float(matched[1]) * _SECONDS[matched[2]]
-    if not _SHORTEST_S <= seconds <= _LONGEST_S:
+    if matched is None or not shortest_s <= seconds <= _LONGEST_S:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not valid; valid: a time from {_SHORTEST_S:g}s to {_LONGEST_S / 3600:g}h,"
+            f"{text!r} is not valid; valid: a time from {shortest_s:g}s to {_LONGEST_S / 3600:g}h,"
             " as 90, 90s, 2m, 1h"
         )
     return seconds

@@ -43,7 +43,7 @@ def ensure(recipe: Recipe) -> Path:
     """
     path = cached_path(recipe)
     if not is_intact(path):
-        arguments = ["--size", str(recipe.size), "--seed", str(recipe.seed)]
+        arguments = ["--height", str(recipe.size), "--seed", str(recipe.seed)]
         run_in_another_process("reusebench", "models", "build", recipe.name, *arguments)
     return path
 

@@ -119,7 +119,7 @@ def write_board_sizes(path: Path, sizes: BoardSizes) -> None:
 
 def read_board_sizes(path: Path) -> BoardSizes:
     """Return the sizes in a file; raise StorageError if there are none."""
-    remedy = "Make it with: reusebench board verify --target vboard:CHIP --write FILE"
+    remedy = "Make it with: reusebench board verify --target vboard:CHIP --output FILE"
     try:
         content = read_regular(path, MOST_BYTES)
     except OSError as error:

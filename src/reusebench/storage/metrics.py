@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reusebench.storage.recorded_program import Phase
 from reusebench.storage.result import PSS, Result
+from reusebench.system.option_names import nearest
 
 __all__ = [
     "BYTES",
@@ -90,8 +91,9 @@ class UnknownMetric(argparse.ArgumentTypeError):
     """No metric has this name; argparse shows the message as it is."""
 
     def __init__(self, name: str) -> None:
-        names = ", ".join(metric.name for metric in METRICS)
-        super().__init__(f"there is no metric {name!r}; valid: {names}")
+        near = nearest(name, [metric.name for metric in METRICS])
+        proposal = f"the nearest is {near}, and " if near else ""
+        super().__init__(f"there is no metric {name!r}; {proposal}`reusebench metrics` lists all")
 
 
 def _memory(name: str) -> Metric:

@@ -82,7 +82,7 @@ def ensure_clip(clip: Clip = Clip()) -> Path:
                 for leftover in path.parent.glob(f".*{UNFINISHED}"):
                     leftover.unlink()
                 options = ["--size", f"{clip.width}x{clip.height}", "--fps", str(clip.fps)]
-                options += ["--seconds", str(clip.seconds), "--output", str(path)]
+                options += ["--duration", str(clip.seconds), "--output", str(path)]
                 run_in_another_process("reusebench", "models", "clip", *options)
     except CacheError as error:
         raise VideoError(

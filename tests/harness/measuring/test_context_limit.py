@@ -31,7 +31,7 @@ def _result(
     tmp_path: Path, make_bench: MakeBench, script: str, most: int = 5, repeats: int = 2
 ) -> Result:
     """Measure, and return the result as it is read again."""
-    bench = make_bench(tmp_path, script, target=_BOARD, repeats=repeats, limit_contexts=most)
+    bench = make_bench(tmp_path, script, target=_BOARD, repeats=repeats, most_contexts=most)
     measurement = bench.measure(job("limit_no_reuse"))
     assert measurement.latencies_ns == []
     return msgspec.json.decode(msgspec.json.encode(measurement.result), type=Result)

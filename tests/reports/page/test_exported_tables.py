@@ -167,7 +167,9 @@ def full_tables(full_storage: Path, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture(scope="module")
 def npu_tables(npu_storage: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the tables of the run on a virtual board."""
-    return write_tables(material_of(npu_storage), tmp_path_factory.mktemp("tables"), ["csv", "md"])
+    return write_tables(
+        material_of(npu_storage), tmp_path_factory.mktemp("tables"), ["csv", "markdown"]
+    )
 
 
 def test_the_layout_of_every_table_is_the_promised_one() -> None:
@@ -315,7 +317,7 @@ def test_markdown_holds_the_same_rows(tmp_path: Path) -> None:
             result(tmp_path, "partial_dup", [], failure=failure),
         ],
     )
-    folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv", "md"])
+    folder = write_tables(material_of(tmp_path), tmp_path / "tables", ["csv", "markdown"])
     assert "twice\nor more" in rows_of(folder, "mechanisms")[0]["reason"]
     for table in PROMISED:
         lines = (folder / f"{table}.md").read_text(encoding="utf-8").splitlines()

@@ -44,7 +44,7 @@ def plans_of(
         binds=cores > 1,
         schedule=schedule,
         cycles=2,
-        limit_contexts=5,
+        most_contexts=5,
     )
     assert scenario in {other.name for other in SCENARIOS}
     try:
