@@ -65,12 +65,13 @@ def test_an_answer_is_read_as_it_was_stored(answer: FitAnswer, tmp_path: Path) -
 
 
 def test_plans_that_were_measured_while_memory_was_short(answer: FitAnswer, tmp_path: Path) -> None:
-    """Plans with a shortage are named, also that of --verify, with the evidence."""
-    short = stored.with_short_memory(
-        stored.result(tmp_path, "no_reuse", stored.even(1), npu=stored.npu_account)
+    """Plans with a shortage are named, also that of --verify; NPU memory is exact all the same."""
+    short = stored.with_short_memory(stored.result(tmp_path, "no_reuse", stored.even(1)))
+    exact = stored.with_short_memory(
+        stored.result(tmp_path, "full_dup", stored.even(1), npu=stored.npu_account)
     )
     study = Study(demand_of((2, 2)), computes=False)
-    study.add([short], tmp_path)
+    study.add([short, exact], tmp_path)
     assert [one.plan for one in study.short] == ["no_reuse"]
     assert answer.short == ()
     verified = with_measured(answer, short)

@@ -14,6 +14,7 @@ from tests.reports.stored import (
     MIB,
     NOT_SUPPORTED,
     changed,
+    even,
     npu_account,
     result,
     with_memory,
@@ -145,6 +146,15 @@ def test_short_memory_is_said(tmp_path: Path) -> None:
     assert result_text(short, None).endswith(
         "MEMORY WAS SHORT, its figures are too small: 30.0 MiB of its mapped files were evicted"
     )
+
+
+def test_short_memory_leaves_npu_memory_exact(tmp_path: Path) -> None:
+    """A figure of a ledger is not called too small."""
+    text = result_text(
+        with_short_memory(result(tmp_path, "full_dup", even(1), npu=npu_account)), None
+    )
+    assert "NPU memory is exact: 30.0 MiB of its mapped files were evicted" in text
+    assert "too small" not in text
 
 
 def test_outputs_that_are_not_compared_are_said(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ PROGRAM_LIMIT_S = 120.0
 
 #: A reading in which every figure is 0; on an NPU none is known.
 _PROCESS = ProcessMemory(**dict.fromkeys(ProcessMemory.__struct_fields__, 0))
-_SYSTEM = SystemMemory(**dict.fromkeys(SystemMemory.__struct_fields__, 0))
+SYSTEM = SystemMemory(**dict.fromkeys(SystemMemory.__struct_fields__, 0))
 _NO_DATA = StepData()
 NPU = NpuMemory(**dict.fromkeys(NpuMemory.__struct_fields__))
 
@@ -53,7 +53,7 @@ def reading(npu_bytes: int | None = None, **process: int | None) -> Reading:
     npu = (
         None if npu_bytes is None else msgspec.structs.replace(NPU, process_dmabuf_bytes=npu_bytes)
     )
-    return Reading(msgspec.structs.replace(_PROCESS, **process), _SYSTEM, npu)
+    return Reading(msgspec.structs.replace(_PROCESS, **process), SYSTEM, npu)
 
 
 def barrier(

@@ -80,17 +80,21 @@ def test_the_group_of_the_process_comes_before_the_system(
     _write(tmp_path, f"proc/{_PID}/cgroup", cgroup)
     _write(tmp_path, "proc/vmstat", _VMSTAT.format(0, 0, 5, 5))
     _write(tmp_path, "proc/pressure/memory", _STALLS.format(0, 0))
-    _write(tmp_path, f"{folder}/memory.stat", "cache 4096\nworkingset_refault_file 3\n")
+    steals, stolen = ("pgsteal 7\n", "pgsteal 9\n") if is_2 else ("", "")
+    _write(tmp_path, f"{folder}/memory.stat", f"cache 4096\n{steals}workingset_refault_file 3\n")
     if is_2:
         _write(tmp_path, f"{folder}/cgroup.type", "domain\n")
         _write(tmp_path, f"{folder}/memory.pressure", _STALLS.format(1, 1))
     watch = _watch(tmp_path)
     _write(tmp_path, "proc/vmstat", _VMSTAT.format(0, 900, 6, 5))
     _write(tmp_path, "proc/pressure/memory", _STALLS.format(900, 900))
-    _write(tmp_path, f"{folder}/memory.stat", "cache 4096\nworkingset_refault_file 4\n")
+    _write(tmp_path, f"{folder}/memory.stat", f"cache 4096\n{stolen}workingset_refault_file 4\n")
     pressure = watch.read()
     assert (pressure.refaulted_file_bytes, pressure.refaults_of) == (_PAGE, "cgroup")
     assert (pressure.swapped_in_bytes, pressure.swapped_out_bytes) == (_PAGE, 0)
+    assert (pressure.reclaimed_bytes, pressure.reclaims_of) == (
+        (2 * _PAGE, "cgroup") if is_2 else (None, None)
+    )
     assert (pressure.stalled_some_ns, pressure.stalls_of) == (
         (0, "cgroup") if is_2 else (900_000, "system")
     )
@@ -172,3 +176,34 @@ def test_counters_that_come_later_have_no_beginning(tmp_path: Path) -> None:
         None,
     )
     assert (pressure.stalled_some_ns, pressure.stalled_full_ns) == (1000, None)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "pages", "scope"),
+    [
+        (
+            "pgsteal_kswapd 10\npgsteal_direct 5\n",
+            "pgsteal_kswapd 12\npgsteal_direct 9\n",
+            6,
+            "system",
+        ),
+        (
+            "pgsteal_kswapd 10\npgsteal_direct 5\npgsteal_anon 1\npgsteal_file 7\n",
+            "pgsteal_kswapd 10\npgsteal_direct 5\npgsteal_anon 2\npgsteal_file 9\n",
+            3,
+            "system",
+        ),
+        ("nr_free_pages 1\n", "nr_free_pages 1\n", None, None),
+    ],
+)
+def test_pages_that_the_kernel_took_back(
+    before: str, after: str, pages: int | None, scope: str | None, tmp_path: Path
+) -> None:
+    """They are counted for any process if the kernel does so, which it does since Linux 5.8."""
+    _stat(tmp_path, 0, 0)
+    _write(tmp_path, "proc/vmstat", before)
+    watch = _watch(tmp_path)
+    _write(tmp_path, "proc/vmstat", after)
+    read = watch.read()
+    assert read.reclaimed_bytes == (None if pages is None else pages * _PAGE)
+    assert read.reclaims_of == scope

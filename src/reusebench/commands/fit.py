@@ -339,7 +339,7 @@ class _Measuring:
         version = mine[-1].runtime_version
         usable = []
         for result in mine:
-            is_whole = not result.shortage_signs and self.study.can_use(result)
+            is_whole = not result.is_short and self.study.can_use(result)
             if result.runtime_version == version and is_whole:
                 usable.append(result)
         self.study.add(usable, calibrations(self.storage))

@@ -106,7 +106,7 @@ def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
     baseline = Figure.of(memory.baseline_memory_bytes)
     over_baseline = Figure.of(memory.application_memory_over_baseline_bytes)
     short = answer.short
-    if result.shortage_signs:
+    if result.is_short:
         short += (FitShortage(result.scenario, result.shortage_signs),)
     return msgspec.structs.replace(
         answer,

@@ -91,7 +91,7 @@ class Study:
         """The plans that were measured while memory was short."""
         shortages = []
         for result in self.results.values():
-            if result.shortage_signs:
+            if result.is_short:
                 shortages.append(FitShortage(result.scenario, result.shortage_signs))
         return tuple(shortages)
 

@@ -132,6 +132,8 @@ def _shortage(result: Result) -> str:
     if not result.shortage_signs:
         return ""
     signs = "; ".join(map(str, result.shortage_signs))
+    if _has_npu(result):
+        return f"memory of the process was short, NPU memory is exact: {signs}"
     return f"MEMORY WAS SHORT, its figures are too small: {signs}"
 
 

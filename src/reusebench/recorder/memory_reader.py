@@ -15,7 +15,7 @@ from reusebench.recorder.process_tree import Peaks, ProcessTree, SeenProcess
 from reusebench.recorder.program import RecordedProgram
 from reusebench.recorder.recording import Recording
 from reusebench.samplers.control_groups import GroupWatch
-from reusebench.samplers.evidence import Evidence
+from reusebench.samplers.evidence import Evidence, available_share
 from reusebench.samplers.host import Clocks, Host
 from reusebench.samplers.oom_watch import OomWatch
 from reusebench.samplers.pressure import PressureWatch
@@ -79,6 +79,7 @@ class MemoryReader:
         self.rss_cost_ns = 0
         self._most_pss_bytes = 0
         self._most_swapped_bytes = 0
+        self._least_available_share = 1.0
         self._pressure = PressureWatch(host, program.root)
         self._oom_watch = OomWatch(host, program.root)
         groups = GroupWatch(host, program.root)
@@ -197,6 +198,8 @@ class MemoryReader:
             elapsed_ns=self.read_clocks() - self._recording.begin_ns,
             pss_bytes=self._most_pss_bytes,
             swapped_bytes=self._most_swapped_bytes,
+            least_available_share=self._least_available_share,
+            is_limited=self._groups is not None,
         )
 
     def discover(self, now_ns: int) -> None:
@@ -236,10 +239,13 @@ class MemoryReader:
             self._batch.add_peak(sum_bytes, largest_bytes)
 
     def _read_system(self, now_ns: int) -> None:
-        used_bytes = read_system(self._host).used_bytes
+        system = read_system(self._host)
+        used_bytes = system.used_bytes
         self._recording.system.add(now_ns, used_bytes)
         self._add("system_memory", used_bytes, now_ns)
         group = self._groups.read() if self._groups else None
+        share = available_share(system, group)
+        self._least_available_share = min(self._least_available_share, share)
         most = self._recording.most_group
         if group and (most is None or group.counted_bytes > most.counted_bytes):
             self._recording.most_group = group

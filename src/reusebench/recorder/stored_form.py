@@ -78,8 +78,10 @@ def stored_repeat(recording: Recording, trace: str) -> ProgramRepeat:
     kills = recording.oom_kills
     shortage = None
     if recording.evidence:
-        signs = tuple(recording.evidence.signs())
-        shortage = Shortage(counted=recording.evidence.counted, signs=signs)
+        evidence = recording.evidence
+        shortage = Shortage(
+            counted=evidence.counted, signs=evidence.signs(), remarks=evidence.remarks()
+        )
     return ProgramRepeat(
         started_at=recording.started_at,
         duration_ns=duration_ns,

@@ -22,6 +22,13 @@ _SYSTEM_STALLS = "/proc/pressure/memory"
 #: Counters of refaults. Before Linux 5.9 there was one for files and anonymous memory, which
 #: counted only files.
 _REFAULTS = ("workingset_refault_file", "workingset_refault")
+#: Counters of pages that the kernel took back: from a control group of version 2; from any process,
+#: since Linux 5.8; before it, without those of limited groups. The first that is there counts.
+_RECLAIMS = (
+    ("pgsteal",),
+    ("pgsteal_anon", "pgsteal_file"),
+    ("pgsteal_kswapd", "pgsteal_direct"),
+)
 _STALLED = re.compile(r"^(some|full) .*total=(\d+)$", re.MULTILINE)
 #: majflt and cmajflt among the fields of /proc/PID/stat after the name, which may have spaces
 #: (proc(5)).
@@ -82,11 +89,15 @@ class PressureWatch:
             return (now.stalled_us[kind] - start.stalled_us[kind]) * 1000
 
         refaults = _refaults(now.pages)
+        reclaims = next((names for names in _RECLAIMS if set(names) <= set(now.pages)), ())
+        reclaimed = [grown_bytes(name) or 0 for name in reclaims]
         return Pressure(
             major_faults=now.major_faults,
             refaulted_file_bytes=grown_bytes(refaults) if refaults else None,
             refaulted_anon_bytes=grown_bytes("workingset_refault_anon"),
             refaults_of=_scope(self._pages, _VMSTAT),
+            reclaimed_bytes=sum(reclaimed) if reclaims else None,
+            reclaims_of=_reclaim_scope(reclaims),
             swapped_in_bytes=grown_bytes("pswpin"),
             swapped_out_bytes=grown_bytes("pswpout"),
             stalled_some_ns=stalled_ns("some"),
@@ -150,6 +161,12 @@ def _major_faults(stat: str) -> int | None:
     """Return the faults of the process and of its waited-for children; None if it has gone."""
     fields: Sequence[str] = stat.rpartition(")")[2].split()[_MAJOR_FAULTS]
     return sum(map(int, fields)) if fields else None
+
+
+def _reclaim_scope(names: Sequence[str]) -> str | None:
+    if not names:
+        return None
+    return "cgroup" if names == _RECLAIMS[0] else "system"
 
 
 def _scope(path: str | None, system_path: str) -> str | None:

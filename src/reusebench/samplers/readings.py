@@ -160,6 +160,10 @@ class Pressure(msgspec.Struct, frozen=True, kw_only=True):
     refaults_of: Optional[str] = None
     swapped_in_bytes: Optional[int] = None
     swapped_out_bytes: Optional[int] = None
+    #: Memory that the kernel took back from any process in use of it, or from the page cache.
+    reclaimed_bytes: Optional[int] = None
+    #: Scope of what was taken back, as in refaults_of.
+    reclaims_of: Optional[str] = None
     #: Time in which at least one process waited for memory (PSI).
     stalled_some_ns: Optional[int] = None
     #: Time in which all runnable processes did.

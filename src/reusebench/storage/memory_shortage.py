@@ -10,7 +10,7 @@ import msgspec
 from reusebench.measured.messages import Message
 from reusebench.samplers.readings import Pressure
 
-__all__ = ["Shortage", "signs_of"]
+__all__ = ["Shortage", "once", "signs_of"]
 
 
 class Shortage(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,14 +28,19 @@ class Shortage(msgspec.Struct, frozen=True, kw_only=True):
     steady_major_faults: Optional[int] = None
     #: Evidence of a shortage; empty if memory was not short.
     signs: tuple[Message, ...]
+    #: What another program waited for, if memory was not short for this one.
+    remarks: tuple[Message, ...] = ()
 
 
 def signs_of(repeats: Iterable[Optional[Shortage]]) -> tuple[Message, ...]:
     """Return the evidence of a shortage: each kind once, from the first repeat that has it."""
-    signs: dict[str, Message] = {}
-    for shortage in repeats:
-        if shortage is None:
-            continue
-        for sign in shortage.signs:
-            signs.setdefault(sign.code, sign)
-    return tuple(signs.values())
+    return once(shortage.signs for shortage in repeats if shortage)
+
+
+def once(repeats: Iterable[Iterable[Message]]) -> tuple[Message, ...]:
+    """Return each kind of message once, from the first repeat that has it."""
+    messages: dict[str, Message] = {}
+    for repeat in repeats:
+        for message in repeat:
+            messages.setdefault(message.code, message)
+    return tuple(messages.values())

@@ -11,7 +11,7 @@ from reusebench.measured.messages import Message
 from reusebench.storage.decoding import check_lengths
 from reusebench.storage.group_charge import GroupCharge
 from reusebench.storage.measured_figure import Figure
-from reusebench.storage.memory_shortage import Shortage, signs_of
+from reusebench.storage.memory_shortage import Shortage, once, signs_of
 from reusebench.storage.unseen_memory import unseen_memory
 from reusebench.targets.outcome import OUTCOMES
 
@@ -209,16 +209,17 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def memory_remarks(self) -> tuple[Message, ...]:
-        """Remarks on memory that no page shows, with the most of any phase."""
+        """Remarks on memory that no page shows, with the most of any phase; on other programs."""
         figures = [phase.memory for phase in self.phases]
         uncounted = [repeat.most_uncounted_fds or 0 for repeat in self.repeats]
-        remarks = unseen_memory(
+        unseen = unseen_memory(
             hugetlb_bytes=_most(memory.hugetlb_memory_bytes for memory in figures),
             held_bytes=_most(memory.held_memory_bytes for memory in figures),
             dmabuf_bytes=_most(memory.dmabuf_memory_bytes for memory in figures),
             uncounted=max(uncounted, default=0),
         )
-        return tuple(remarks)
+        others = once(repeat.shortage.remarks for repeat in self.repeats if repeat.shortage)
+        return (*unseen, *others)
 
     @property
     def killed(self) -> Optional[Message]:

@@ -24,7 +24,7 @@ from reusebench.samplers.readings import (
 )
 from reusebench.storage.decoding import check_lengths
 from reusebench.storage.group_charge import GroupCharge
-from reusebench.storage.memory_shortage import Shortage, signs_of
+from reusebench.storage.memory_shortage import Shortage, once, signs_of
 from reusebench.targets.outcome import OUTCOMES, Failure
 
 __all__ = [
@@ -394,10 +394,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return signs_of(repeat.shortage for repeat in self.repeats)
 
     @property
+    def is_short(self) -> bool:
+        """Whether memory was short, and its main memory is not that of an NPU, which stays."""
+        has_npu = any(size is not None for size in self.memory.npu_memory_bytes)
+        return bool(self.shortage_signs) and not has_npu
+
+    @property
     def memory_remarks(self) -> tuple[Message, ...]:
         """Remarks on its memory: each kind once, from the first repeat that has it."""
-        remarks: dict[str, Message] = {}
-        for repeat in self.repeats:
-            for remark in repeat.remarks:
-                remarks.setdefault(remark.code, remark)
-        return tuple(remarks.values())
+        remarks = [repeat.remarks for repeat in self.repeats]
+        remarks += [repeat.shortage.remarks for repeat in self.repeats if repeat.shortage]
+        return once(remarks)

@@ -7,7 +7,7 @@ from typing import Optional
 import pytest
 
 from reusebench.harness.measuring.shortage_evidence import shortage_of
-from reusebench.samplers.readings import Pressure
+from reusebench.samplers.readings import GroupMemory, Pressure
 from reusebench.storage.memory_shortage import Shortage
 from reusebench.targets.barriers import BarrierReading
 from tests.helpers.support import barrier, known
@@ -70,6 +70,7 @@ def test_first_loads_are_no_shortage() -> None:
     ("ran", "lost_mib", "swap_mib", "codes"),
     [
         (_pressure(faults=3, refaulted_mib=1), 30, 0, ["shortage_evicted"]),
+        (_pressure(refaulted_mib=1), 30, 0, []),  # the faults of others
         (_pressure(faults=3, refaulted_mib=1), 3, 0, []),
         (_pressure(faults=3), 30, 0, []),  # the runtime dropped it
         (
@@ -81,13 +82,11 @@ def test_first_loads_are_no_shortage() -> None:
         (_pressure(), 0, 5, ["shortage_swapped"]),
         (_pressure(faults=70, refaulted_mib=40), 0, 0, ["shortage_refaulted"]),
         (_pressure(faults=70), 0, 0, []),  # files that were never read before
-        (_pressure(stalled_ms=900), 0, 0, ["shortage_stalled"]),
+        (_pressure(stalled_ms=900), 0, 0, []),  # another program
     ],
 )
 def test_signs(ran: Pressure, lost_mib: int, swap_mib: int, codes: list[str]) -> None:
-    """Memory that the kernel took from the process is a sign if it is enough to show in a figure;
-    so is waiting.
-    """
+    """Memory that the kernel took from the process is a sign if a figure can show it."""
     assert _codes(_walk(_pressure(), ran, lost_mib, swap_mib)) == codes
 
 
@@ -100,6 +99,19 @@ def test_signs_say_how_much() -> None:
         "in the steady state 70 page faults waited for evicted pages",
         "work waited for memory for 12 % of the time",
     ]
+
+
+@pytest.mark.parametrize("is_limited", [False, True])
+def test_waiting_is_a_sign_in_a_limited_group(is_limited: bool) -> None:
+    """If the control group has no limit, another program waited, which is a remark."""
+    group = GroupMemory(limit_bytes=400, limit_source="f", available_bytes=80, charged_bytes=320)
+    waited = Pressure(stalled_some_ns=_S, stalls_of="cgroup")
+    barriers = [_barrier("imported", 1, 20, Pressure()), _barrier("steady", 10, 20, waited)]
+    for read in barriers:
+        read.group = group if is_limited else None
+    shortage = known(shortage_of(barriers, start_ns=0))
+    assert _codes(shortage) == (["shortage_stalled"] if is_limited else [])
+    assert [remark.code for remark in shortage.remarks] == ([] if is_limited else ["others_waited"])
 
 
 def test_what_is_not_told_is_no_sign() -> None:

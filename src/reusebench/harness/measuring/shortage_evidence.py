@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reusebench.samplers.evidence import Evidence
+from reusebench.samplers.evidence import Evidence, available_share
 from reusebench.storage.memory_shortage import Shortage
 from reusebench.targets.barriers import BarrierReading
 
@@ -25,12 +25,17 @@ def shortage_of(barriers: Sequence[BarrierReading], start_ns: int) -> Shortage |
         swapped_bytes=max(barrier.process.swap_bytes for barrier in barriers),
         lost_file_bytes=lost_file_bytes or 0,
         steady_major_faults=faults or 0,
+        least_available_share=min(
+            available_share(barrier.system, barrier.group) for barrier in barriers
+        ),
+        is_limited=any(barrier.group for barrier in barriers),
     )
     return Shortage(
         counted=counted,
         lost_file_bytes=lost_file_bytes,
         steady_major_faults=faults,
-        signs=tuple(evidence.signs()),
+        signs=evidence.signs(),
+        remarks=evidence.remarks(),
     )
 
 
