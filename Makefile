@@ -7,7 +7,7 @@ STORAGE ?=
 UV      ?= uv
 BIN     := $(VENV)/bin
 
-.PHONY: help install bench bench-megengine bench-runtimes quick types lint test test-all wheel benchmarks pins clean
+.PHONY: help install bench bench-megengine bench-runtimes quick types lint test test-all wheel benchmarks docs pins clean
 
 ## To measure
 ##   make bench           install, run pytest bench/, write the report; ARGS="--quick" is passed on to pytest,
@@ -25,6 +25,8 @@ BIN     := $(VENV)/bin
 ##   make wheel           build the wheel, use it alone, compare what it measures with the checkout;
 ##                        ARGS="--python python3.9 --lowest" names the interpreter and takes the lowest versions
 ##   make benchmarks      a few seconds of every script in benchmarks/; ARGS="far_speed" names some
+##   make docs            the site of docs/, as out/site/index.html; its search needs a server:
+##                        python3 -m http.server --directory out/site
 ##   make pins            renew the pinned versions and hashes of what converters install; needs uv
 ##   make clean           remove .venv, out/ and all that was built
 help:
@@ -44,10 +46,14 @@ $(VENV)/installed-dev: pyproject.toml
 	@$(INSTALL) all,dev
 	@touch $(VENV)/installed $@
 
+$(VENV)/installed-docs: pyproject.toml
+	@$(INSTALL) all,docs
+	@touch $(VENV)/installed $@
+
 # CI has every runtime that pip installs, too.
 $(VENV)/installed-ci: pyproject.toml
-	@$(INSTALL) all,dev,runtimes
-	@touch $(VENV)/installed $(VENV)/installed-dev $@
+	@$(INSTALL) all,dev,docs,runtimes
+	@touch $(VENV)/installed $(VENV)/installed-dev $(VENV)/installed-docs $@
 
 # The report is written also if a configuration failed, which is a row of it, and after Ctrl-C.
 # The exit code is that of the first failure.
@@ -94,6 +100,9 @@ wheel:
 
 benchmarks: $(VENV)/installed-dev
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(VENV)/installed-docs
+	@$(BIN)/python -m mkdocs --quiet build --strict
 
 # For every Python and machine at once; each with its oldest Python. Packages that require too much are listed
 # without their requirements.

@@ -84,6 +84,7 @@ _SETUPS = (
 _JOBS = (
     Job("bench", _BENCH, needs=("environment",)),
     Job("wheel", "make --no-print-directory wheel"),
+    Job("docs", "make --no-print-directory docs", needs=("environment",)),
     Job("lint", "make --no-print-directory lint", needs=("environment",)),
     # They include the first inputs of three campaigns of made-up faults
     # (docs/explanation/reliability.md).

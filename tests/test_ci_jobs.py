@@ -56,5 +56,6 @@ def test_a_name_that_is_none(jobs: ModuleType, capsys: pytest.CaptureFixture[str
         jobs.main(["nothing"])
     assert ended.value.code == 2
     assert (
-        "no job 'nothing'; valid: bench, wheel, lint, benchmarks, tests" in capsys.readouterr().err
+        "no job 'nothing'; valid: bench, wheel, docs, lint, benchmarks, tests"
+        in capsys.readouterr().err
     )

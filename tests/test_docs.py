@@ -151,3 +151,12 @@ def test_the_table_of_imports_is_the_one_that_is_held(name: str) -> None:
 
 def _quoted(text: str) -> list[str]:
     return re.findall("`([a-z]+)`", text)
+
+
+def test_the_site_has_every_page() -> None:
+    """The navigation of mkdocs.yml lists each page once; `make docs` would stop otherwise."""
+    navigation = re.findall(
+        r"^ +- ([\w/-]+\.md)$", (_ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    pages = [page.relative_to(_ROOT / "docs").as_posix() for page in _ENGLISH if page in _DOCS]
+    assert sorted(navigation) == sorted(pages)
