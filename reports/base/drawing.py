@@ -87,9 +87,9 @@ def patch(label: str, colour: str, **look: Any) -> Artist:
     return Patch(facecolor=colour, label=label, **look)
 
 
-def line(label: str, colour: str, **look: Any) -> Artist:
+def line(label: str, color: str, **look: Any) -> Artist:
     """Return an entry of a legend for a line, or for marks."""
-    return Line2D([], [], color=colour, label=label, **look)
+    return Line2D([], [], color=color, label=label, **look)
 
 
 def frontier(axes: Axes, x: Sequence[float], y: Sequence[float], label: str) -> Artist:

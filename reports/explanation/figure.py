@@ -24,7 +24,7 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.application_prediction import APPLICATION_COMPONENTS
 from reusebench.reports.explanation.explained_memory import ExplainedMemory
 from reusebench.reports.explanation.explanation import explain, measured_memory
-from reusebench.reports.results.colours import COMPONENT_COLOURS
+from reusebench.reports.results.colours import COMPONENT_COLOURS, OTHER_COLOUR, PALETTE
 from reusebench.reports.results.rows import Row
 from reusebench.scenarios.catalogue import LEAN, scenarios_of
 
@@ -35,7 +35,7 @@ _GAP_PX = 12
 _AXIS_PX = 50
 _PREDICTED_ALPHA = 0.4
 _STEPS = scenarios_of(LEAN)
-_APPLICATION_COLOURS = ("#999999", "#cc79a7", "#0072b2", "#e69f00", "#009e73")
+_APPLICATION_COLOURS = (OTHER_COLOUR, PALETTE[3], PALETTE[0], PALETTE[1], PALETTE[2])
 MEMORY_COLOURS = {**COMPONENT_COLOURS, **dict(zip(APPLICATION_COMPONENTS, _APPLICATION_COLOURS))}
 
 

@@ -22,13 +22,12 @@ from reusebench.reports.base.formatting import in_metric_unit, metric_number, me
 from reusebench.reports.base.text_width import text_width
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.history.series import History, LevelChange, MetricSeries
+from reusebench.reports.results.colours import OTHER_COLOUR, PALETTE
 
-_LINE = "#0072b2"
-_LEVEL = "#009e73"
-_CHANGE = "#d55e00"
-_FAILED = "#cc3311"
-_EVENT = "#808080"
-_OUTLIER = "#aa3377"
+_LINE, _CHANGE, _LEVEL = PALETTE[:3]
+_FAILED = PALETTE[6]
+_EVENT = OTHER_COLOUR
+_OUTLIER = PALETTE[9]
 _BAND_ALPHA = 0.25
 _PANEL_PX = 185
 _PANEL_WIDTH_PX = 330

@@ -1,13 +1,14 @@
-"""The colours of all figures; a thing has the same colour in each.
+"""The colours and marks of all figures; a thing has the same ones in each.
 
-The first colours are from Okabe and Ito, which colour-blind readers can tell apart, in shades that
-are legible on white and on black. The others were chosen to be far from them and from each
-other, also without red or green.
+The colours were found by a search: each has a contrast of 3 to the light page and to the dark one,
+and any two differ as much as that allows, also for eyes that lack red, green or blue. The first
+four are close to those of Okabe and Ito.
 """
 
 from __future__ import annotations
 
 import zlib
+from typing import Any, Union
 
 from matplotlib.colors import to_hex, to_rgb
 
@@ -19,21 +20,65 @@ from reusebench.scenarios.catalogue import (
     scenarios_of,
 )
 
-_PALETTE = (
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#0072b2",
-    "#8811ee",
-    "#22cc55",
-    "#bb3344",
-    "#8877ee",
-    "#557700",
-    "#aa8800",
+#: A mark of matplotlib's, or the corners of a shape.
+Marker = Union[str, tuple[tuple[float, float], ...]]
+PALETTE = (
+    "#0078b4",
+    "#d25a00",
+    "#00a578",
+    "#c378a5",
+    "#871eff",
+    "#965a2d",
+    "#ff1e69",
+    "#69694b",
+    "#8787f0",
+    "#b42d87",
+    "#f000c3",
+    "#694be1",
 )
-#: Shades of a variant's colour, which is its scenario's: (target, weight). The first variant is
-#: mixed with black and the second with white.
-_SHADES = ((0.0, 0.35), (1.0, 0.45))
+#: The colour of things that have none of their own.
+OTHER_COLOUR = "#808080"
+#: The marks of things that are told apart by shape too. Two shapes are not matplotlib's: an
+#: hourglass and a flat bar.
+MARKERS: tuple[Marker, ...] = (
+    "o",
+    "s",
+    "^",
+    "D",
+    "v",
+    "P",
+    "X",
+    "*",
+    "<",
+    ">",
+    ((-1, -1), (1, -1), (-1, 1), (1, 1), (-1, -1)),
+    ((-1, -0.4), (1, -0.4), (1, 0.4), (-1, 0.4), (-1, -0.4)),
+)
+#: The dashes of lines that are told apart without colour too.
+DASHES = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)))
+#: The luminances of the shades of a variant's colour, which is its scenario's: the darkest that is
+#: legible on the dark page, then the lightest that is legible on the light one.
+_SHADES = (0.132, 0.297)
+
+
+def _with_luminance(colour: str, luminance: float) -> str:
+    """Return the shade of a colour with this relative luminance: mixed with black or white."""
+    target = float(luminance > _luminance(to_rgb(colour)))
+    low, high = 0.0, 1.0
+    for _ in range(20):
+        weight = (low + high) / 2
+        red, green, blue = (part + (target - part) * weight for part in to_rgb(colour))
+        is_beyond = (_luminance((red, green, blue)) > luminance) == bool(target)
+        low, high = (low, weight) if is_beyond else (weight, high)
+    return to_hex((red, green, blue))
+
+
+def _luminance(colour: tuple[float, float, float]) -> float:
+    """Return the relative luminance of WCAG 2.1."""
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 def _colours_of(*questions: str) -> dict[str, str]:
@@ -42,40 +87,23 @@ def _colours_of(*questions: str) -> dict[str, str]:
     variants = [name for name in names if StoredScenario(name).is_variant]
     # If all are variants of another question's scenarios, as for streams, each has its own colour.
     scenarios = [name for name in names if name not in variants] or names
-    colours = dict(zip(scenarios, _PALETTE))
+    colours = dict(zip(scenarios, PALETTE))
 
     for scenario, colour in list(colours.items()):
         # A variant is named after its scenario, with the size appended.
         own_variants = [name for name in variants if name.rpartition("_")[0] == scenario]
-        for variant, (target, weight) in zip(own_variants, _SHADES):
-            red, green, blue = (part + (target - part) * weight for part in to_rgb(colour))
-            colours[variant] = to_hex((red, green, blue))
+        for variant, luminance in zip(own_variants, _SHADES):
+            colours[variant] = _with_luminance(colour, luminance)
     return colours
 
 
-#: The colour of things that have none of their own.
-OTHER_COLOUR = "#808080"
 _SCENARIO_COLOURS: dict[str, str] = {}
 for _question in QUESTIONS:
     _SCENARIO_COLOURS.update(_colours_of(_question))
 # Scenarios of LEAN mostly share a figure with scenarios of dup.
 _SCENARIO_COLOURS.update(_colours_of("dup", LEAN))
 
-COMPONENT_COLOURS = dict(
-    zip(
-        COMPONENTS,
-        (
-            "#0072b2",
-            "#e69f00",
-            "#009e73",
-            "#d55e00",
-            "#cc79a7",
-            "#f0e442",
-            "#56b4e9",
-            "#999999",
-        ),
-    )
-)
+COMPONENT_COLOURS = dict(zip(COMPONENTS, (*PALETTE[:7], OTHER_COLOUR)))
 PHASE_COLOURS = {
     "imported": "#999999",
     "decoders": "#d55e00",
@@ -99,21 +127,14 @@ PROGRAM_PHASE_COLOURS = (
     "#d55e00",
     "#999999",
 )
-#: Colours of runtimes that are compared, in their order.
-RUNTIME_COLOURS = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#d55e00",
-    "#56b4e9",
-    "#8811ee",
-    "#99bb66",
-)
-#: Markers of the same runtimes, so that points differ without colour too.
-RUNTIME_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 #: Phases are backgrounds, behind the lines.
 PHASE_ALPHA = 0.22
+
+
+def group_look(number: int) -> dict[str, Any]:
+    """Return the colour and the mark of a group of the page, by its position."""
+    place = number % len(PALETTE)
+    return {"color": PALETTE[place], "marker": MARKERS[place]}
 
 
 def scenario_colour(name: str) -> str:
@@ -123,4 +144,4 @@ def scenario_colour(name: str) -> str:
     """
     if name in _SCENARIO_COLOURS or StoredScenario(name).plan_without_reuse:
         return _SCENARIO_COLOURS.get(name, OTHER_COLOUR)
-    return _PALETTE[zlib.crc32(name.encode()) % len(_PALETTE)]
+    return PALETTE[zlib.crc32(name.encode()) % len(PALETTE)]

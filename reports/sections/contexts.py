@@ -22,7 +22,7 @@ from reusebench.reports.base.formatting import EMPTY, MIB, mib
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.colours import MARKERS, scenario_colour
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.section import GroupSection, GroupView, Values
 from reusebench.reports.shared.drawn_rows import drawn_rows
@@ -314,17 +314,18 @@ def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
     legend = []
     for position, (row, figures) in enumerate(totals.items()):
         colour = scenario_colour(row.scenario)
-        legend.append(line(texts.scenario(row.scenario), colour, marker="o", linestyle="none"))
+        mark = MARKERS[position % len(MARKERS)]
+        legend.append(line(texts.scenario(row.scenario), colour, marker=mark, linestyle="none"))
         # Equal figures cover each other: each row has smaller points than the row before, so that
         # all can be seen.
         size = max(_LARGEST_MARKER - position, _SMALLEST_MARKER)
         points = dict(enumerate(figures, start=1))
         fitted = fit(row, npu)
         if fitted:
-            draw_points(axes, points, colour, size, linestyle="none")
+            draw_points(axes, points, colour, size, marker=mark, linestyle="none")
             _draw_line(axes, fitted, len(figures), colour)
         else:
-            draw_points(axes, points, colour, size, linestyle="-", linewidth=size / 3)
+            draw_points(axes, points, colour, size, marker=mark, linewidth=size / 3)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
@@ -342,11 +343,10 @@ def draw_points(
         [figure.median / MIB for figure in points.values()],
         [(figure.spread or 0) / MIB for figure in points.values()],
         color=colour,
-        marker="o",
         markersize=size,
         elinewidth=1.5,
         capsize=2,
-        **look,
+        **{"marker": "o", **look},
     )
 
 

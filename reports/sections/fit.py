@@ -13,7 +13,7 @@ from reusebench.reports.base.formatting import MIB, mib, per_second, plain
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.colours import RUNTIME_COLOURS
+from reusebench.reports.results.colours import PALETTE
 from reusebench.reports.sections.code import CodeBlock, code_of
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.shared.shortage import short_row
@@ -117,7 +117,7 @@ def fit_figure(answer: FitAnswer, texts: Texts) -> str:
     has_frames = answer.today.frames_per_s is not None
     legend = []
     lane_counts = sorted({point.lanes for point in answer.points})
-    for lanes, colour in zip(lane_counts, cycle(RUNTIME_COLOURS)):
+    for lanes, colour in zip(lane_counts, cycle(PALETTE)):
         points = [point for point in answer.points if point.lanes == lanes]
         x, y = _places(points)
         axes.plot(x, y, "o", color=colour, markersize=_POINT, alpha=0.5, markeredgewidth=0)

@@ -36,6 +36,7 @@ from reusebench.reports.base.formatting import EMPTY, MIB, mib, percent
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.text_width import shortened, text_width
 from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.colours import OTHER_COLOUR, PALETTE
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.recommendation import (
     Recommendation,
@@ -55,9 +56,9 @@ _AXIS_PX = 50
 _AROUND_PX = 24
 #: Pixels between two panels, for the title of the lower one.
 _BETWEEN_PX = 26
-_WITHOUT_COLOUR = "#808080"
-_WITH_COLOUR = "#0072b2"
-_LEAST_COLOUR = "#009e73"
+_WITHOUT_COLOUR = OTHER_COLOUR
+_WITH_COLOUR = PALETTE[0]
+_LEAST_COLOUR = PALETTE[2]
 
 
 def layout_in_words(row: Row, texts: Texts) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import cycle
 from typing import Any
 
 from reusebench.measured.plan import MOST_CYCLES
@@ -13,7 +14,7 @@ from reusebench.reports.base.statistics import rounded
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.base.trend import Trend
-from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.colours import DASHES, scenario_colour
 from reusebench.reports.results.drift import (
     IN_BYTES,
     QUANTITIES,
@@ -225,13 +226,23 @@ def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
             panels.setdefault(name, {})[row] = readings
     if not panels:
         return None
+    scenarios: dict[str, None] = {}
+    for readings_by_row in panels.values():
+        scenarios.update(dict.fromkeys(row.scenario for row in readings_by_row))
+    looks: dict[str, dict[str, Any]] = {}
+    for scenario, dash in zip(scenarios, cycle(DASHES)):
+        looks[scenario] = {
+            "color": scenario_colour(scenario),
+            "linestyle": dash,
+            "linewidth": 1.6,
+        }
     canvas = new_canvas(_PANEL_PX)
     all_axes = canvas.subplots(1, len(panels), squeeze=False).flat
     for axes, (name, readings_by_row) in zip(all_axes, panels.items()):
         for row, readings in readings_by_row.items():
+            look = looks[row.scenario]
             grown_mib = [(reading - readings[0]) / MIB for reading in readings]
-            colour = scenario_colour(row.scenario)
-            axes.plot(range(len(readings)), grown_mib, color=colour, linewidth=1.6)
+            axes.plot(range(len(readings)), grown_mib, **look)
         axes.axhline(0, color=INK, linewidth=0.6, alpha=0.5)
         low, high = axes.get_ylim()
         if high - low < _LEAST_MIB:
@@ -239,13 +250,7 @@ def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
         axes.set_title(texts(f"leaks_panel_{name}"))
         axes.set_xlabel(texts("leaks_axis_cycles"))
     canvas.axes[0].set_ylabel(texts("leaks_axis_growth"))
-    scenarios: dict[str, None] = {}
-    for readings_by_row in panels.values():
-        scenarios.update(dict.fromkeys(row.scenario for row in readings_by_row))
-    legend = [
-        line(texts.scenario(name), scenario_colour(name), linewidth=1.6) for name in scenarios
-    ]
-    return svg_of(canvas, legend)
+    return svg_of(canvas, [line(texts.scenario(name), **look) for name, look in looks.items()])
 
 
 def _readings(row: Row) -> dict[str, Sequence[float]]:

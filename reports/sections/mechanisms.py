@@ -29,7 +29,7 @@ from reusebench.reports.base.formatting import (
 from reusebench.reports.base.statistics import rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
-from reusebench.reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
+from reusebench.reports.results.colours import group_look
 from reusebench.reports.results.combined_mechanisms import combined_mechanisms, combines
 from reusebench.reports.results.copies import avoided_bytes
 from reusebench.reports.results.labels import group_id
@@ -188,17 +188,12 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     axes = canvas.add_subplot()
     legend = []
     for number, label in enumerate(_with_memories(groups, labels, texts)):
-        colour = RUNTIME_COLOURS[number % len(RUNTIME_COLOURS)]
-        look: dict[str, Any] = {
-            "marker": RUNTIME_MARKERS[number % len(RUNTIME_MARKERS)],
-            "linestyle": "none",
-            "markersize": 6,
-        }
+        look = {**group_look(number), "linestyle": "none", "markersize": 6}
         rows = [rows[number] for rows in shown.values()]
         # The marks of a mechanism stand one above the other, so that none hides another.
         top_px = _GAP_PX / 2 + (number + 0.5) * _MARK_PX
-        _draw_marks(axes, rows, row_px, top_px, color=colour, **look)
-        legend.append(line(label, colour, **look))
+        _draw_marks(axes, rows, row_px, top_px, **look)
+        legend.append(line(label, **look))
     middles = [(index + 0.5) * row_px for index in range(len(shown))]
     named_rows(axes, [texts.scenario(name) for name in shown], middles, len(shown) * row_px)
     for index in range(1, len(shown)):

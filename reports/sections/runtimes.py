@@ -23,7 +23,7 @@ from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.agreement import AGREES, DIFFERS, OTHER_PRECISION, TOLERANCE
-from reusebench.reports.results.colours import RUNTIME_COLOURS, RUNTIME_MARKERS
+from reusebench.reports.results.colours import group_look
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.runtime_comparison import (
@@ -136,13 +136,13 @@ def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts
         name = names[number]
         if members[number].differs:
             name = texts("runtimes_differing", runtime=name)
-        legend.append(line(name, _colour(number), **look))
+        legend.append(line(name, **look))
     canvas = new_canvas(_PANEL_PX * len(panels))
     for index, (memory, points) in enumerate(panels.items()):
         axes = canvas.add_subplot(len(panels), 1, index + 1)
         for number, look in looks.items():
             own = [point for point in points if point.member.number == number]
-            axes.plot(*_places(own), color=_colour(number), **look)
+            axes.plot(*_places(own), **look)
         best = comparison.frontier(memory)
         if best:
             entry = frontier(axes, *_places(best), texts("fit_frontier"))
@@ -168,9 +168,10 @@ def _name_axes(axes: Axes, memory: str, comparison: RuntimeComparison, texts: Te
 
 def _look(member: Member) -> dict[str, Any]:
     """Return the look of a member's points: hollow if its outputs differ."""
+    look = group_look(member.number)
     return {
-        "marker": RUNTIME_MARKERS[member.number % len(RUNTIME_MARKERS)],
-        "markerfacecolor": "none" if member.differs else _colour(member.number),
+        **look,
+        "markerfacecolor": "none" if member.differs else look["color"],
         "markersize": _POINT_PX,
         "linestyle": "none",
     }
@@ -178,10 +179,6 @@ def _look(member: Member) -> dict[str, Any]:
 
 def _rate_key(comparison: RuntimeComparison) -> str:
     return "answer_frames" if comparison.is_of_streams else "answer_inferences"
-
-
-def _colour(number: int) -> str:
-    return RUNTIME_COLOURS[number % len(RUNTIME_COLOURS)]
 
 
 def _draw_best(

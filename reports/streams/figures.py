@@ -21,7 +21,7 @@ from reusebench.reports.base.drawing import (
 )
 from reusebench.reports.base.formatting import MIB, mib, per_second
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.colours import OTHER_COLOUR, scenario_colour
+from reusebench.reports.results.colours import OTHER_COLOUR, PALETTE, scenario_colour
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.savings import APPLICATION
 from reusebench.reports.shared.panels import finish_panels
@@ -35,8 +35,8 @@ from reusebench.reports.streams.workload import (
 )
 from reusebench.storage.result import Series
 
-_PART_COLOURS = {"imported": "#999999", "decoding": "#e69f00", "inference": "#0072b2"}
-_FRAMES_COLOUR = "#009e73"
+_PART_COLOURS = {"imported": OTHER_COLOUR, "decoding": PALETTE[1], "inference": PALETTE[0]}
+_FRAMES_COLOUR = PALETTE[2]
 #: The looks of markers on the latency of frames. Key: percentile.
 _DOT: dict[str, Any] = {"markersize": 8, "markeredgecolor": INK, "markeredgewidth": 0.6}
 _MARKERS: dict[str, dict[str, Any]] = {

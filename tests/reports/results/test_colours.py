@@ -5,13 +5,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
+from matplotlib.markers import MarkerStyle
 
-from reusebench.measured.runtimes import RUNTIMES
+from reusebench.reports.material import MOST_SHOWN
 from reusebench.reports.results.colours import (
     COMPONENT_COLOURS,
     OTHER_COLOUR,
-    RUNTIME_COLOURS,
-    RUNTIME_MARKERS,
+    PALETTE,
+    group_look,
     scenario_colour,
 )
 from reusebench.scenarios.catalogue import LEAN, QUESTIONS, scenarios_of
@@ -52,19 +53,28 @@ def lab(seen: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("eyes", _EYES)
-def test_colours_of_runtimes_are_told_apart(eyes: str) -> None:
-    """All eyes see a difference of at least 10, which is plain; marks differ too, and all are
-    enough.
-    """
-    assert min(len(RUNTIME_COLOURS), len(RUNTIME_MARKERS)) >= len(RUNTIMES)
-    assert len(set(RUNTIME_MARKERS)) == len(RUNTIME_MARKERS)
-    seen = [lab(_EYES[eyes] @ linear(colour)) for colour in RUNTIME_COLOURS]
+def test_colours_of_groups_are_told_apart(eyes: str) -> None:
+    """All eyes see a difference of at least 10, which is plain, between any two groups."""
+    seen = [lab(_EYES[eyes] @ linear(group_look(number)["color"])) for number in range(12)]
     assert min(np.linalg.norm(one - other) for one, other in combinations(seen, 2)) > 10
 
 
+def test_marks_of_groups_are_told_apart_without_colour() -> None:
+    """Each of twelve groups has a shape of its own; no page has more groups."""
+    shapes = set()
+    for number in range(12):
+        style = MarkerStyle(group_look(number)["marker"])
+        corners = np.array(style.get_path().vertices)
+        turned = style.get_transform().transform(corners)
+        shapes.add(tuple(map(tuple, turned.round(2).tolist())))
+    assert len(shapes) == 12 >= MOST_SHOWN
+
+
 @pytest.mark.parametrize("paper", ["#ffffff", "#15181c"])
-def test_colours_of_runtimes_read_on_both_papers(paper: str) -> None:
-    """A contrast of 2 at least, on the light page and on the dark one."""
-    lights = [float(_TO_XYZ[1] @ linear(colour)) for colour in (*RUNTIME_COLOURS, paper)]
+def test_colours_read_on_both_papers(paper: str) -> None:
+    """A contrast of 3 at least, on the light page and on the dark one, also of variants."""
+    names = [name for question in QUESTIONS for name in scenarios_of(question)]
+    colours = (*PALETTE, OTHER_COLOUR, *map(scenario_colour, names), paper)
+    lights = [float(_TO_XYZ[1] @ linear(colour)) for colour in colours]
     for light in lights[:-1]:
-        assert (max(light, lights[-1]) + 0.05) / (min(light, lights[-1]) + 0.05) > 2
+        assert (max(light, lights[-1]) + 0.05) / (min(light, lights[-1]) + 0.05) > 3

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.results.colours import RUNTIME_COLOURS
+from reusebench.reports.results.colours import PALETTE
 from reusebench.reports.results.grouping import newest_groups
 from reusebench.reports.results.labels import labels_of
 from reusebench.reports.results.rows import Group
@@ -276,9 +276,7 @@ def test_figure_has_what_measurably_saves(tmp_path: Path) -> None:
     for text in ("Full dup", "RKNN 1.6.0, python: NPU memory, %"):
         assert f">{text}<" in svg
     assert ">Shared context<" not in svg
-    assert {colour for colour in RUNTIME_COLOURS if f"fill: {colour}" in svg} == set(
-        RUNTIME_COLOURS[:2]
-    )
+    assert {colour for colour in PALETTE if f"fill: {colour}" in svg} == set(PALETTE[:2])
 
 
 def test_without_comparisons_there_is_no_overview(tmp_path: Path) -> None:

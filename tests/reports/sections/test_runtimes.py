@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.results.colours import RUNTIME_COLOURS
+from reusebench.reports.results.colours import PALETTE
 from reusebench.reports.results.labels import labels_of
 from reusebench.reports.sections.answer import opening
 from reusebench.reports.sections.runtimes import outputs_in_words, runtimes_figure
@@ -89,9 +89,7 @@ def test_a_figure_of_every_layout(tmp_path: Path, language: str) -> None:
         texts("runtimes_differing", runtime="ncnn"),
     ):
         assert f">{text}<" in svg
-    assert [colour in svg for colour in RUNTIME_COLOURS] == [True] * 3 + [False] * (
-        len(RUNTIME_COLOURS) - 3
-    )
+    assert [colour in svg for colour in PALETTE] == [True] * 3 + [False] * (len(PALETTE) - 3)
 
 
 def test_npu_memory_has_a_panel_of_its_own(tmp_path: Path) -> None:
