@@ -6,7 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reusebench.measured.messages import Message
-from reusebench.reports.compare.difference import Difference, difference_of_means
+from reusebench.reports.compare.difference import (
+    HIGHER,
+    LOWER,
+    Difference,
+    difference_of_means,
+)
 from reusebench.reports.compare.noise import RunValues
 from reusebench.storage.metrics import Metric
 from reusebench.storage.result import BUSY_PERCENT
@@ -38,6 +43,22 @@ class Change:
         if self.is_short:
             return SHORT
         return DISTURBED if self.is_disturbed else self.difference.verdict
+
+    @property
+    def worsening(self) -> float:
+        """The change for the worse, in the metric's unit; below 0 if the figure got better."""
+        change = self.difference.change
+        return change if self.metric.less_is_better else -change
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether the figure got worse, and not by noise."""
+        return self.verdict in (HIGHER, LOWER) and self.worsening > 0
+
+    @property
+    def is_better(self) -> bool:
+        """Whether the figure got better, and not by noise."""
+        return self.verdict in (HIGHER, LOWER) and self.worsening < 0
 
 
 @dataclass(frozen=True)
@@ -80,6 +101,8 @@ class Changes:
     short: Mapping[Configuration, tuple[Message, ...]] = field(default_factory=dict)
     #: Configurations whose application memory the sides count differently, so that it is left out.
     recounted: tuple[Configuration, ...] = ()
+    #: How the runs were chosen, if the user did not name them.
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,6 +138,9 @@ class _Side:
         return [run_values for run_values in values if run_values is not None]
 
 
+_Sides = dict[Configuration, tuple[_Side, _Side]]
+
+
 def compare_runs(
     base: Sequence[Run],
     head: Sequence[Run],
@@ -129,15 +155,11 @@ def compare_runs(
     copies = copies_in([*base, *head])
     bases = _by_configuration(base, copies)
     heads = _by_configuration(head, copies)
-    sides: dict[Configuration, tuple[_Side, _Side]] = {}
+    sides: _Sides = {}
     refused = []
     allowed = []
     short = {}
-    for configuration in heads:
-        before = _side(bases.get(configuration, ()))
-        after = _side(heads[configuration])
-        if before is None or after is None:
-            continue
+    for configuration, (before, after) in _common(bases, heads).items():
         differing = _differing_conditions(before, after)
         if not set(differing) <= set(across):
             refused.append(Differing(configuration, differing))
@@ -163,6 +185,20 @@ def compare_runs(
             if before.counted_by != after.counted_by
         ),
     )
+
+
+def _common(
+    bases: Mapping[Configuration, Sequence[Measured]],
+    heads: Mapping[Configuration, Sequence[Measured]],
+) -> _Sides:
+    """Return the configurations that succeeded on both sides, in the head's order."""
+    sides: _Sides = {}
+    for configuration, measurements in heads.items():
+        before = _side(bases.get(configuration, ()))
+        after = _side(measurements)
+        if before and after:
+            sides[configuration] = (before, after)
+    return sides
 
 
 def _by_configuration(

@@ -1,4 +1,9 @@
-"""The gate: changes that break a limit fail a build."""
+"""The gate: limits on how much worse a figure may get, held against the changes between two sides.
+
+A change is known with an interval. It is within its limit if the whole interval is, and worse if
+the whole interval is beyond the limit. Otherwise the measurements do not decide: a threshold alone
+would fail builds by chance, or pass what could never be seen.
+"""
 
 from __future__ import annotations
 
@@ -6,85 +11,101 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reusebench.reports.compare.changes import Change, Changes, Unmeasured
-from reusebench.reports.compare.difference import HIGHER, LOWER
 from reusebench.storage.limits import GateLimit
+
+#: The change is smaller than the limit allows.
+WITHIN = "within"
+#: The change is larger than the limit allows.
+WORSE = "worse"
+#: The interval of the change has the limit in it, or is not known.
+UNDECIDED = "undecided"
+#: Memory was short: evictions hide a rise.
+NOT_HELD = "not held"
+
+
+@dataclass(frozen=True)
+class Held:
+    """A limit that is held against a change."""
+
+    limit: GateLimit
+    change: Change
+
+    @property
+    def allowed(self) -> float:
+        """The allowed change for the worse, in the metric's unit."""
+        return self.limit.allowed(self.change.difference.base_mean)
+
+    @property
+    def outcome(self) -> str:
+        """WITHIN, WORSE, UNDECIDED or NOT_HELD."""
+        if self.change.is_short:
+            return NOT_HELD
+        error = self.change.difference.error
+        if error is None or self.change.is_disturbed:
+            return UNDECIDED
+        if self.change.worsening - error > self.allowed:
+            return WORSE
+        if self.change.worsening + error <= self.allowed:
+            return WITHIN
+        return UNDECIDED
+
+    @property
+    def excess(self) -> float:
+        """The change beyond the limit as a share of the base; below 0 if it is within."""
+        excess = self.change.worsening - self.allowed
+        return excess / (abs(self.change.difference.base_mean) or 1)
 
 
 @dataclass(frozen=True)
 class GateResult:
-    """The limits applied to a comparison."""
+    """The limits held against a comparison."""
 
     limits: tuple[GateLimit, ...]
-    #: Changes that are worse than allowed, and more than noise.
-    broken: tuple[tuple[GateLimit, Change], ...]
-    #: Changes that are worse than allowed, but may be noise: more repeats would show it.
-    unsure: tuple[tuple[GateLimit, Change], ...]
-    #: Changes that are not judged, since memory was short: evictions hide a rise.
-    short: tuple[tuple[GateLimit, Change], ...]
-    #: Per limit, the number of changes that it was held against.
-    held: tuple[int, ...]
-    #: Per limit, the number of these comparisons that could not have distinguished a change of the
-    #: allowed size from noise.
-    blind: tuple[int, ...]
+    #: The worst first.
+    held: tuple[Held, ...]
     #: Configurations that were measured before and now fail.
     lost: tuple[Unmeasured, ...]
+    #: Whether configurations were not compared, as their conditions differ.
+    is_partial: bool
+    #: Whether it fails if the measurements do not decide.
+    strict: bool = False
+
+    def of(self, outcome: str, limit: GateLimit | None = None) -> list[Held]:
+        """Return the changes with this outcome; under one limit, or under all."""
+        found = [held for held in self.held if held.outcome == outcome]
+        return found if limit is None else [held for held in found if held.limit == limit]
+
+    def on(self, change: Change) -> list[Held]:
+        """Return the limits that are held against this change."""
+        return [held for held in self.held if held.change is change]
 
     @property
-    def passed(self) -> bool:
-        """Whether the build may go on."""
-        return not self.broken and not self.lost
+    def unused(self) -> list[GateLimit]:
+        """The limits that were held against no change."""
+        used = {held.limit for held in self.held}
+        return [limit for limit in self.limits if limit not in used]
 
     @property
-    def is_open(self) -> bool:
-        """Whether a limit was held against no change, or not against all of them."""
-        return bool(self.short) or not all(self.held)
+    def exit_code(self) -> int:
+        """0: the build may go on; 1: something got worse; 2: it cannot be judged."""
+        if self.of(WORSE) or self.lost:
+            return 1
+        if self.of(NOT_HELD) or self.unused or self.is_partial:
+            return 2
+        return 2 if self.strict and self.of(UNDECIDED) else 0
 
 
-def check_limits(changes: Changes, limits: Sequence[GateLimit]) -> GateResult:
-    """Hold every limit against every change of its metric.
-
-    A limit is broken if the change is more than noise and worse than allowed. Both must hold: a
-    threshold alone fails builds by chance, significance alone fails them for a page.
-    """
-    broken: list[tuple[GateLimit, Change]] = []
-    unsure: list[tuple[GateLimit, Change]] = []
-    short: list[tuple[GateLimit, Change]] = []
+def check_limits(changes: Changes, limits: Sequence[GateLimit], strict: bool = False) -> GateResult:
+    """Hold every limit against every change of its metric."""
     held = []
-    blind = []
     for limit in limits:
-        held_count = blind_count = 0
         for change in changes.rows:
-            if change.metric != limit.metric:
-                continue
-            if change.is_short:
-                short.append((limit, change))
-                continue
-            held_count += 1
-            blind_count += _is_blind(limit, change)
-            if _is_worse(limit, change):
-                verdict = HIGHER if limit.metric.less_is_better else LOWER
-                (broken if change.verdict == verdict else unsure).append((limit, change))
-        held.append(held_count)
-        blind.append(blind_count)
+            if change.metric == limit.metric:
+                held.append(Held(limit, change))
     return GateResult(
         limits=tuple(limits),
-        broken=tuple(broken),
-        unsure=tuple(unsure),
-        short=tuple(short),
-        held=tuple(held),
-        blind=tuple(blind),
+        held=tuple(sorted(held, key=lambda each: -each.excess)),
         lost=tuple(unmeasured for unmeasured in changes.unmeasured if unmeasured.is_broken),
+        is_partial=bool(changes.differing),
+        strict=strict,
     )
-
-
-def _is_blind(limit: GateLimit, change: Change) -> bool:
-    """Whether a change of the allowed size could not have been distinguished from noise."""
-    error = change.difference.error
-    return error is None or error > limit.allowed(change.difference.base_mean)
-
-
-def _is_worse(limit: GateLimit, change: Change) -> bool:
-    """Whether the figures changed for the worse by more than the limit allows."""
-    difference = change.difference
-    rise = difference.change if limit.metric.less_is_better else -difference.change
-    return rise > limit.allowed(difference.base_mean)

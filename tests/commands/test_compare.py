@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from reusebench.reports.compare.forms import FORMS
 from reusebench.storage.result import Result
 from tests.helpers.support import Ended, Reusebench
 from tests.reports.stored import (
@@ -118,8 +119,86 @@ def test_nothing_to_compare(compare: Callable[..., Ended], storage: Path) -> Non
     store(storage, 4, result(storage, "shared_context", dup(40, 10)))
     done = compare(3, 4)
     assert done.exit_code == 2
-    assert "Error: 4 and 3 have nothing to compare" in done.err
-    assert "only in the base: onnxruntime full_dup" in done.out
+    assert "0004_run and 0003_run have nothing to compare" in done.err
+    assert "only in the base: onnxruntime full_dup, no_reuse" in done.out
+    assert "only in the head: onnxruntime shared_context" in done.out
+
+
+def test_without_arguments_the_newest_runs_with_something_in_common(
+    compare: Callable[..., Ended], storage: Path
+) -> None:
+    """A run of another runtime is passed over, and it is said which runs were taken."""
+    done = compare()
+    assert done.exit_code == 0
+    assert "base: 0002_" in done.out
+    assert "head: 0003_" in done.out
+    store(storage, 4, changed(result(storage, "no_reuse", even(40)), runtime="ncnn"))
+    done = compare()
+    assert done.exit_code == 0
+    assert "base: 0002_" in done.out
+    assert "head: 0003_" in done.out
+    assert "chosen: the newest run, but for 1" in done.out
+    store(storage, 5, grown(storage, 5))
+    done = compare()
+    assert "base: 0003_" in done.out
+    assert "head: 0005_" in done.out
+
+
+def test_without_two_runs_that_can_be_compared(
+    storage: Path, tmp_path: Path, reusebench: Reusebench
+) -> None:
+    """One run is compared with nothing: it is said what to do."""
+    store(tmp_path / "one", 1, grown(storage))
+    done = reusebench("compare", "--storage", tmp_path / "one")
+    assert done.exit_code == 2
+    assert "no two runs have a figure of one configuration" in done.err
+
+
+def test_an_age_means_the_nearest_run_that_can_be_compared(
+    compare: Callable[..., Ended], storage: Path
+) -> None:
+    """`latest~1` passes over a run of another runtime, and says so; a run that is named stays, and
+    the error names the nearest.
+    """
+    store(storage, 4, changed(result(storage, "no_reuse", even(40)), runtime="ncnn"))
+    store(storage, 5, grown(storage, 5))
+    done = compare("latest~1", "--fail", "application_memory:2%+512KiB")
+    assert done.exit_code == 0
+    assert "base: 0003_" in done.out
+    assert "latest~1 is 0004_run, which has nothing in common with the head" in done.out
+    assert done.out.count("only in") == 1
+    done = compare(4, 5)
+    assert done.exit_code == 2
+    assert "the newest run before it that can be compared is 0003_run" in done.err
+
+
+def test_a_strict_gate_needs_a_decision(compare: Callable[..., Ended]) -> None:
+    """A limit within the noise passes, and says that this proves nothing; with --strict the exit
+    code is 2.
+    """
+    words = (1, 2, "--metric", "application_memory", "--fail", "application_memory:0")
+    done = compare(*words)
+    assert done.exit_code == 0
+    assert "passed application_memory:0: 2 compared, 2 of them undecided" in done.out
+    assert compare(*words, "--strict").exit_code == 2
+    # What is worse beyond doubt fails in any case.
+    assert compare(1, 3, *LIMIT, "--strict").exit_code == 1
+
+
+def test_one_comparison_in_several_files(compare: Callable[..., Ended], tmp_path: Path) -> None:
+    """--write adds files of other forms to what is printed, also if a limit is broken."""
+    files = {form: tmp_path / f"comparison.{form}" for form in FORMS}
+    words = [f"--write={form}={path}" for form, path in files.items()]
+    done = compare(1, 3, *LIMIT, *words)
+    assert done.exit_code == 1
+    for form, path in files.items():
+        assert path.read_text() == compare(1, 3, *LIMIT, "--format", form).out
+    assert files["text"].read_text() == done.out
+    (broken,) = json.loads(files["json"].read_text())["gate"]["limits"]
+    assert (broken["outcome"], broken["sentences"][0][:6]) == ("worse", "FAILED")
+    done = compare(1, 3, "--write", f"csv={tmp_path / 'missing' / 'rows.csv'}")
+    assert done.exit_code == 2
+    assert "cannot write" in done.err
 
 
 def test_what_fails_now_fails_the_gate(compare: Callable[..., Ended], storage: Path) -> None:
@@ -202,12 +281,9 @@ def test_forms(compare: Callable[..., Ended]) -> None:
     ]
     assert float(rows[0]["change"]) == 60 * MIB
     assert json.loads(compare(*words, "json").out)["changes"][0]["change"] == 60 * MIB
-    lines = compare(1, 3, *LIMIT, "--format", "markdown").out.splitlines()
-    assert sum(line.startswith("- FAILED application_memory") for line in lines) == 1
-    table = [line for line in lines if line.startswith("|")]
-    assert [len(line.split("|")) for line in table] == [10] * 4
-    assert table[1] == "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
-    assert [line.split()[1] for line in table[2:]] == ["full_dup", "no_reuse"]
+    comment = compare(1, 3, *LIMIT, "--format", "markdown").out
+    assert comment.startswith("<!-- reusebench compare -->\n### ❌ Worse than allowed")
+    assert compare(1, 3, *LIMIT, "--format", "md").out == comment
 
 
 def test_versions_of_a_library(tmp_path: Path, reusebench: Reusebench) -> None:
@@ -243,12 +319,15 @@ def test_there_must_be_two_versions(compare: Callable[..., Ended]) -> None:
         (["1", "--fail", "memory:2%"], "there is no metric 'memory'"),
         (["1", "--metric", "memory"], "there is no metric 'memory'; the nearest is npu_memory"),
         (["1", "--across", "weather"], "'weather' is not one of 'board'"),
-        ([], "name the run to compare with, BASE"),
+        (["1", "--strict"], "--strict is about limits"),
+        (["1", "--write", "pdf=x"], "valid: FORM=FILE"),
+        (["1", "--write", "csv"], "valid: FORM=FILE"),
+        (["--versions", "--format", "github"], "--versions has no github"),
         (
             ["--versions", "--fail", "npu_memory:0"],
-            "leave out --fail and --across",
+            "leave out --fail, --strict, --write and --across",
         ),
-        (["--versions", "--across", "models"], "leave out --fail and --across"),
+        (["--versions", "--across", "models"], "leave out --fail, --strict, --write and --across"),
         (["77"], "there is no run '77'"),
         (["1", "latest~9"], "there is no run 'latest~9'"),
     ],

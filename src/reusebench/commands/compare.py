@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from reusebench.commands.known_runs import KnownRuns, warn
 from reusebench.commands.options import metrics, project, storages
-from reusebench.reports.compare.changes import Changes, compare_runs
-from reusebench.reports.compare.gate import GateResult, check_limits
-from reusebench.reports.compare.rendering import as_csv, as_json, as_markdown, as_text
+from reusebench.reports.compare.changes import compare_runs
+from reusebench.reports.compare.choice import newest_before, newest_pair
+from reusebench.reports.compare.forms import FORMS
+from reusebench.reports.compare.gate import check_limits
 from reusebench.reports.errors import ReportError
 from reusebench.reports.material import read_material
 from reusebench.reports.versions import rendering as versions_text
@@ -19,7 +22,9 @@ from reusebench.reports.versions.table import VERSION_METRICS
 from reusebench.reports.versions.versions import versions_of
 from reusebench.storage.limits import GateLimit, LimitInvalid, parse_limit
 from reusebench.storage.metrics import Metric, find_metric
-from reusebench.storage.runs import CONDITIONS
+from reusebench.storage.references import is_by_age
+from reusebench.storage.runs import CONDITIONS, Run
+from reusebench.system.files import replacing
 
 __all__ = ["compare"]
 
@@ -43,8 +48,30 @@ def _limits(
         raise click.BadParameter(str(error)) from None
 
 
+def _files(
+    context: click.Context, option: click.Parameter, texts: Sequence[str]
+) -> list[tuple[str, Path]]:
+    files = []
+    for text in texts:
+        form, separator, name = text.partition("=")
+        if form not in FORMS or not separator or not name:
+            raise click.BadParameter(
+                f"{text!r} is not valid; valid: FORM=FILE, such as markdown=comment.md, with a form"
+                f" of {', '.join(FORMS)}"
+            )
+        files.append((form, Path(name)))
+    return files
+
+
+class _Sides(NamedTuple):
+    base: list[Run]
+    head: list[Run]
+    #: How the runs were chosen; empty if the user named them.
+    remark: str = ""
+
+
 @click.command()
-@click.argument("base", metavar="BASE", required=False)
+@click.argument("base", metavar="[BASE]", required=False)
 @click.argument("head", metavar="[HEAD]", default="latest")
 @storages
 @project
@@ -61,6 +88,11 @@ def _limits(
     ),
 )
 @click.option(
+    "--strict",
+    is_flag=True,
+    help="Exit with 2 if the measurements do not decide whether a limit of --fail is kept.",
+)
+@click.option(
     "--across",
     type=click.Choice(CONDITIONS),
     metavar="CONDITION",
@@ -75,10 +107,22 @@ def _limits(
 @click.option(
     "--format",
     "form",
-    type=click.Choice(("text", "markdown", "csv", "json")),
+    type=click.Choice(tuple(FORMS)),
+    metavar="FORM",
     default="text",
     show_default=True,
-    help="Form of the output.",
+    help=(
+        "Form of the output: text; markdown, a comment on a change; github and gitlab,"
+        " annotations; csv; json."
+    ),
+)
+@click.option(
+    "--write",
+    "files",
+    metavar="FORM=FILE",
+    multiple=True,
+    callback=_files,
+    help="Also write the comparison in this form to a file; repeatable.",
 )
 def compare(
     base: str | None,
@@ -87,27 +131,73 @@ def compare(
     project: Path,
     metrics: Sequence[Metric],
     limits: Sequence[GateLimit],
+    strict: bool,
     across: Sequence[str],
     versions: bool,
     form: str,
+    files: Sequence[tuple[str, Path]],
 ) -> int:
     """Compare the runs HEAD (default: the newest) with the runs BASE.
 
+    Without BASE, the newest run is compared with the newest one before it that has something in
+    common with it.
+
     Runs are named by a number, a name, `latest~1`, a range, a file or a git revision.
 
-    Exits with 1 if a limit of --fail is broken, or a stored file could not be read; with 2 if there
-    was nothing to hold a limit against, or memory was short.
+    Exits with 1 if a limit of --fail is broken, or a stored file could not be read; with 2 if a
+    limit cannot be judged: there was nothing to hold it against, or memory was short.
     """
     if versions:
-        if limits or across:
+        if limits or strict or files or across:
             raise click.UsageError(
-                "--versions shows several versions: leave out --fail and --across. A limit is held"
-                " between two runs, by --across runtime_version"
+                "--versions shows several versions: leave out --fail, --strict, --write and"
+                " --across. A limit is held between two runs, by --across runtime_version"
             )
         return _compare_versions(storages, [base, head] if base else [], metrics, form)
-    if base is None:
-        raise click.UsageError("name the run to compare with, BASE; only --versions needs none")
+    if strict and not limits:
+        raise click.UsageError("--strict is about limits: add --fail METRIC:PERCENT%+AMOUNT")
     known = KnownRuns.read_if_any(storages, project)
+    compared = metrics or _default_metrics(limits)
+    sides = _sides(known, base, head, compared, across)
+    all_runs = {run.path.resolve(): run for run in (*known.runs, *sides.base)}.values()
+    changes = compare_runs(sides.base, sides.head, all_runs, compared, across)
+    changes = replace(changes, remark=sides.remark)
+    result = check_limits(changes, limits, strict) if limits else None
+    click.echo(FORMS[form](changes, result))
+    for file_form, path in files:
+        _write(path, FORMS[file_form](changes, result))
+    if not changes.rows:
+        raise ReportError(_nothing_in_common(known, sides, compared, across))
+    if result and result.exit_code:
+        return result.exit_code
+    return 1 if known.bad_files else 0
+
+
+def _sides(
+    known: KnownRuns,
+    base: str | None,
+    head: str,
+    metrics: Sequence[Metric],
+    across: Collection[str],
+) -> _Sides:
+    """Return the runs to compare; raise ReportError if there are none."""
+    finished = [run for run in known.runs if run.is_finished]
+    if base is None:
+        pair = newest_pair(finished, metrics, across)
+        if pair is None:
+            raise ReportError(
+                "no two runs have a figure of one configuration under the same conditions:"
+                " measure again, or name two runs (`reusebench runs`) and what may differ"
+                " (--across)"
+            )
+        newer = sum(run.order > pair[1].order for run in finished)
+        skipped = f", but for {newer} that nothing before has anything in common with"
+        return _Sides(
+            [pair[0]],
+            [pair[1]],
+            f"chosen: the newest run{skipped if newer else ''}, and the newest one before it that"
+            " has something in common with it",
+        )
     head_runs = known.find(head)
     # BASE may name the runs of HEAD too.
     head_paths = {run.path.resolve() for run in head_runs}
@@ -116,22 +206,41 @@ def compare(
         raise ReportError(
             f"{base} and {head} are the same: a run is not compared with itself. Name another one"
         )
-    compared = metrics or _default_metrics(limits)
-    all_runs = {run.path.resolve(): run for run in (*known.runs, *base_runs)}.values()
-    changes = compare_runs(base_runs, head_runs, all_runs, compared, across)
-    result = check_limits(changes, limits) if limits else None
-    click.echo(_rendered(changes, result, form))
-    if not changes.rows:
+    if is_by_age(base) and newest_pair([*base_runs, *head_runs], metrics, across) is None:
+        nearest = newest_before(head_runs, finished, metrics, across)
+        if nearest:
+            return _Sides(
+                [nearest],
+                head_runs,
+                f"chosen: {base} is {base_runs[0]}, which has nothing in common with the head; this"
+                " is the newest run before it that has",
+            )
+    return _Sides(base_runs, head_runs)
+
+
+def _nothing_in_common(
+    known: KnownRuns, sides: _Sides, metrics: Sequence[Metric], across: Collection[str]
+) -> str:
+    nearest = newest_before(
+        sides.head, [run for run in known.runs if run.is_finished], metrics, across
+    )
+    hint = "the lines above show what differs; --across and --metric choose others"
+    if nearest:
+        hint = f"the newest run before it that can be compared is {nearest}"
+    return (
+        f"{sides.head[-1]} and {sides.base[-1]} have nothing to compare: no configuration was"
+        f" measured in both with any of these metrics under the same conditions; {hint}"
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with replacing(path) as unfinished:
+            unfinished.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
         raise ReportError(
-            f"{head} and {base} have nothing to compare: no configuration was measured in both"
-            " with any of these metrics under the same conditions. The lines above show what"
-            " differs; --across and --metric choose others"
-        )
-    if result and not result.passed:
-        return 1
-    if result and (result.is_open or changes.differing):
-        return 2
-    return 1 if known.bad_files else 0
+            f"cannot write {path} ({error.strerror}). Name another with --write FORM=FILE"
+        ) from None
 
 
 def _default_metrics(limits: Sequence[GateLimit]) -> list[Metric]:
@@ -141,20 +250,18 @@ def _default_metrics(limits: Sequence[GateLimit]) -> list[Metric]:
     return [find_metric(name) for name in _DEFAULT]
 
 
-def _rendered(changes: Changes, result: GateResult | None, form: str) -> str:
-    if form == "csv":
-        return as_csv(changes)
-    if form == "json":
-        return as_json(changes)
-    if form == "markdown":
-        return as_markdown(changes, result)
-    return as_text(changes, result)
-
-
 def _compare_versions(
     storages: Sequence[Path], runs: Sequence[str], metrics: Sequence[Metric], form: str
 ) -> int:
     """Print every version with stored runs; raise ReportError if there are fewer than two."""
+    writers = {
+        "text": versions_text.as_text,
+        "markdown": versions_text.as_markdown,
+        "csv": versions_text.as_csv,
+        "json": versions_text.as_json,
+    }
+    if form not in writers:
+        raise click.UsageError(f"--versions has no {form}; valid: {', '.join(writers)}")
     material = read_material(storages, runs)
     for file in material.bad_files:
         warn(file)
@@ -165,10 +272,5 @@ def _compare_versions(
             f" {' and '.join(runs) or 'these storages'}. `reusebench libraries run --target TARGET`"
             " measures every library of Rockchip's that is here"
         )
-    writers = {
-        "markdown": versions_text.as_markdown,
-        "csv": versions_text.as_csv,
-        "json": versions_text.as_json,
-    }
-    click.echo(writers.get(form, versions_text.as_text)(sets, metrics or VERSION_METRICS))
+    click.echo(writers[form](sets, metrics or VERSION_METRICS))
     return 1 if material.bad_files else 0

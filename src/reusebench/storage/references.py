@@ -15,7 +15,7 @@ from reusebench.storage.errors import StorageError
 from reusebench.storage.run_file import BadFile, run_files, run_number, storages_in
 from reusebench.storage.runs import Run, read_run, read_runs
 
-__all__ = ["find_runs"]
+__all__ = ["find_runs", "is_by_age"]
 
 #: Valid references, for messages.
 _VALID = (
@@ -59,6 +59,11 @@ def find_runs(
     if not matches:
         raise _no_such_run(words, runs)
     return _by_time(matches)
+
+
+def is_by_age(words: str) -> bool:
+    """Whether it is `latest` or `latest~N`, which mean another run after each measurement."""
+    return bool(_LATEST.fullmatch(words))
 
 
 def _by_age(words: str, runs: Sequence[Run]) -> list[Run] | None:

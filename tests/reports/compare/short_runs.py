@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from reusebench.measured.messages import Message
+from reusebench.reports.compare.changes import Changes, compare_runs
+from reusebench.reports.compare.gate import GateResult, check_limits
+from reusebench.storage.limits import parse_limit
+from reusebench.storage.metrics import find_metric
 from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run
 
 MIB = 2**20
@@ -57,3 +63,26 @@ def memory(
 ) -> Run:
     """Return a run of one configuration with one value of memory per repeat."""
     return run(number, measured({metric: [value * MIB for value in mib]}))
+
+
+def compared(
+    levels: Sequence[tuple[str, float, float]],
+    limits: Sequence[str] = (),
+    strict: bool = False,
+    **head: Any,
+) -> tuple[Changes, GateResult | None]:
+    """Return the comparison of configurations: of each the name, and MiB of memory before and
+    after. `head` has what is special about the measurements after.
+    """
+    sides = []
+    for number, special in enumerate(({}, head), start=1):
+        each = []
+        for name, *mib in levels:
+            values = {"application_memory": [mib[number - 1] * MIB] * 3}
+            each.append(measured(values, replace(FULL_DUP, name=name), **special))
+        sides.append(run(number, *each))
+    metrics = [find_metric("application_memory")]
+    changes = compare_runs(sides[:1], sides[1:], [], metrics)
+    if not limits:
+        return changes, None
+    return changes, check_limits(changes, [parse_limit(limit) for limit in limits], strict)

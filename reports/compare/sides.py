@@ -1,0 +1,129 @@
+"""The words on what was compared: the runs of both sides, and what is on one side only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reusebench.reports.compare.changes import CONFIDENCE, Change, Changes, Differing, Unmeasured
+from reusebench.storage.runs import Run
+
+#: Limit of the lines of a list, and of the names in a line; the others are counted.
+_MOST_LISTED = 20
+_MOST_NAMED = 4
+
+
+def side(runs: Sequence[Run]) -> str:
+    """Return the names of the runs, and date, commit and board of the newest."""
+    newest = max(runs, key=lambda run: run.order)
+    words = ", ".join(map(str, runs[:3]))
+    if len(runs) > 3:
+        words += f" and {len(runs) - 3} more"
+    words += f", {newest.moment}"
+    if newest.commit:
+        words += f", commit {newest.short_commit}"
+    return f"{words}, board {newest.board}"
+
+
+def remarks(changes: Changes) -> Iterator[str]:
+    """Yield the meaning of the tables, and the configurations that are not in them."""
+    if changes.rows:
+        yield (
+            f"base, head: median (repeats). change: of the means. interval: {CONFIDENCE:.0%} for"
+            f" all {len(changes.rows)} rows together. smallest: the smallest change that these"
+            " repeats could have shown."
+        )
+        yield noise(changes.rows)
+    yield from exceptions(changes)
+
+
+def exceptions(changes: Changes) -> Iterator[str]:
+    """Yield what is not compared, or not as it should be."""
+    short = []
+    for configuration, signs in changes.short.items():
+        evidence = "; ".join(map(str, signs))
+        short.append(
+            f"memory was short, so that figures are too small: {configuration}: {evidence}"
+        )
+    yield from _listed(short)
+
+    if changes.recounted:
+        yield (
+            "not compared: application memory of"
+            f" {', '.join(map(str, changes.recounted[:3]))}"
+            f"{' and others' if len(changes.recounted) > 3 else ''}: one side counts pages, the"
+            " other PSS, which depends on other processes. `--metric application_pss` compares the"
+            " PSS of both"
+        )
+    for allowed in changes.across:
+        yield f"compared although they differ: {allowed.configuration}: {_conditions(allowed)}"
+    yield from refusals(changes)
+    yield from _on_one_side(changes.unmeasured)
+
+
+def refusals(changes: Changes) -> Iterator[str]:
+    """Yield the configurations whose conditions differ, and the options that compare them."""
+    refused = []
+    options: dict[str, None] = {}
+    for differing in changes.differing:
+        refused.append(f"not compared: {differing.configuration}: {_conditions(differing)}")
+        options.update((f"--across {name}", None) for name in differing.conditions)
+    yield from _listed(refused)
+    if options:
+        yield f"To compare them all the same: {' '.join(options)}"
+
+
+def _on_one_side(unmeasured: Sequence[Unmeasured]) -> Iterator[str]:
+    """Yield a line for each that failed on one side, and one for each side with all the others."""
+    lines = []
+    only: dict[str, list[Unmeasured]] = {"base": [], "head": []}
+    for each in unmeasured:
+        if each.base and each.head:
+            lines.append(f"{each.configuration}: {each.base} in the base, {each.head} in the head")
+        else:
+            only["base" if each.base else "head"].append(each)
+    yield from _listed(lines)
+    for name, lonely in only.items():
+        if lonely:
+            yield f"only in the {name}: {_summed_up(lonely)}"
+
+
+def _summed_up(lonely: Sequence[Unmeasured]) -> str:
+    """Return the number of configurations, by runtime, and the first names of each."""
+    names: dict[str, list[str]] = {}
+    for each in lonely:
+        names.setdefault(each.configuration.runtime, []).append(each.configuration.name)
+    parts = []
+    for runtime, members in names.items():
+        shown = ", ".join(members[:_MOST_NAMED])
+        more = len(members) - _MOST_NAMED
+        parts.append(f"{runtime} {shown}{f' and {more} more' if more > 0 else ''}")
+    return "; ".join(parts)
+
+
+def noise(rows: Sequence[Change]) -> str:
+    """Return the sentence on the source of the noise, which limits the changes to be seen."""
+    runs = [change.difference.noise.runs for change in rows]
+    if not any(runs):
+        return (
+            "The noise is known from these runs alone, with what is known of each figure in"
+            " general: 5 earlier runs of the same configuration in the storage would show smaller"
+            " changes."
+        )
+    least = min(filter(None, runs))
+    most = max(runs)
+    count = str(most) if least == most else f"{least} to {most}"
+    alone = f"; in {runs.count(0)} rows from these runs alone" if 0 in runs else ""
+    return f"The noise is known from {count} earlier runs{alone}."
+
+
+def _conditions(differing: Differing) -> str:
+    changes = []
+    for name, (base, head) in differing.conditions.items():
+        changes.append(f"{name} {base or 'unknown'} -> {head or 'unknown'}")
+    return "; ".join(changes)
+
+
+def _listed(lines: Sequence[str]) -> Iterator[str]:
+    yield from lines[:_MOST_LISTED]
+    if len(lines) > _MOST_LISTED:
+        yield f"and {len(lines) - _MOST_LISTED} more like these"
