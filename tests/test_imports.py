@@ -136,8 +136,8 @@ _LAYERS = {
         " sections page"
     ),
     "harness": (
-        "errors extras former_names selection machine_info memory_gate settings plans clock"
-        " standard_output"
+        "errors extras former_names selection machine_info memory_gate gate_reports settings plans"
+        " clock standard_output"
         " progress measuring subjects result_text effort model_request benchmark_plugin"
         " bench_options overrides session_run session measure plugin"
     ),

@@ -56,6 +56,7 @@ def test_a_baseline_makes_a_gate(storage: Path) -> None:
         # A limit without a baseline would always pass.
         (["--fail=application_memory:2%"], "need --baseline"),
         (["--across=board"], "need --baseline"),
+        (["--strict-gate"], "need --baseline"),
         # A run that got worse must not become the baseline of the next one.
         (["--baseline=latest"], "would be the next baseline"),
         (["--baseline=latest~3"], "would be the next baseline"),
@@ -79,22 +80,52 @@ def test_the_limits_and_conditions_are_those_of_the_comparison(tmp_path: Path) -
     write_run(tmp_path, [base])
     saved = write_run(tmp_path, [head], 2)
     limit = "--fail=application_memory:{}%"
-    for arguments, passed, text in (
-        ([limit.format(50)], False, "runtime_version"),
+    for arguments, passed, text, outcomes in (
+        # The base has nothing to hold the limit against.
+        ([limit.format(50)], False, "runtime_version", ["broken"]),
         (
             ["--across=runtime_version", limit.format(50)],
             True,
             "passed application_memory:50%",
+            ["passed"],
         ),
         (
             ["--across=runtime_version", limit.format(2)],
             False,
             "FAILED application_memory:2%",
+            ["failed"],
         ),
+        (
+            ["--across=runtime_version", limit.format(25)],
+            True,
+            "UNDECIDED application_memory:25%",
+            ["undecided"],
+        ),
+        (
+            ["--across=runtime_version", limit.format(25), limit.format(2), "--strict-gate"],
+            False,
+            "NOT PASSED application_memory:25%",
+            ["broken", "failed"],
+        ),
+        (["--across=runtime_version"], True, "higher", ["passed"]),
     ):
         gate = known(_gate(tmp_path, "--baseline=1", *arguments))
         verdict = gate.judge(saved)
         assert (verdict.passed, text in verdict.text) == (passed, True), verdict.text
+        assert [case.outcome for case in verdict.cases] == outcomes
+        assert verdict.annotations == ""
+
+
+def test_annotations_are_for_githubs_runner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it runs the session, the verdict has its commands."""
+    write_run(tmp_path, [result(tmp_path, "no_reuse", even(40))])
+    saved = write_run(tmp_path, [result(tmp_path, "no_reuse", even(80), run="run2")], 2)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    gate = known(_gate(tmp_path, "--baseline=1", "--fail=application_memory:2%"))
+    lines = gate.judge(saved).annotations.splitlines()
+    assert [line.split()[0] for line in lines] == ["::error", "::notice"]
 
 
 def test_a_storage_that_is_not_made_yet(storage: Path) -> None:

@@ -7,10 +7,15 @@ imports.
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
 import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import check_extra
@@ -22,7 +27,27 @@ from reusebench.storage.runs import CONDITIONS, Run, read_runs
 from reusebench.system import processes
 from reusebench.system.package import python_command
 
-__all__ = ["MemoryGate", "Verdict", "add_gate_options", "make_gate"]
+__all__ = [
+    "BROKEN",
+    "FAILED",
+    "PASSED",
+    "UNDECIDED",
+    "GateCase",
+    "MemoryGate",
+    "Verdict",
+    "add_gate_options",
+    "make_gate",
+]
+
+PASSED = "passed"
+#: A figure got worse by more than a limit allows, or a configuration fails now.
+FAILED = "failed"
+#: The measurements do not decide.
+UNDECIDED = "undecided"
+#: The gate could not be judged.
+BROKEN = "broken"
+#: Key: the outcome of a limit in the comparison's document.
+_OUTCOMES = {"within": PASSED, "worse": FAILED, "undecided": UNDECIDED, "not held": BROKEN}
 
 #: References that mean another run every time: the newest, one before it, a range with one of them.
 _MOVES = re.compile(r"(.*\.\.)?latest(~\d+)?(\.\..*)?")
@@ -52,6 +77,24 @@ def add_gate_options(add: Add) -> None:
         choices=CONDITIONS,
         help=f"Compare although this differs; repeatable: {', '.join(CONDITIONS)}.",
     )
+    # pytest has --strict itself.
+    add(
+        "--strict-gate",
+        action="store_true",
+        help="Fail also if the measurements do not decide whether a limit of --fail is kept.",
+    )
+
+
+@dataclass(frozen=True)
+class GateCase:
+    """A part of the gate that is judged by itself: one limit, or a configuration that fails now."""
+
+    name: str
+    #: PASSED, FAILED, UNDECIDED or BROKEN.
+    outcome: str
+    #: The sentences about it.
+    text: str
+    baseline: str
 
 
 @dataclass(frozen=True)
@@ -61,6 +104,9 @@ class Verdict:
     passed: bool
     #: The output of `reusebench compare`.
     text: str
+    cases: tuple[GateCase, ...] = ()
+    #: Commands to GitHub's runner, if that runs the session.
+    annotations: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +117,7 @@ class MemoryGate:
     limits: tuple[GateLimit, ...]
     across: tuple[str, ...]
     storage: Path
+    is_strict: bool = False
 
     def judge(self, saved: Path) -> Verdict:
         """Compare the stored run with the baseline."""
@@ -79,10 +126,57 @@ class MemoryGate:
             command += ["--fail", limit.text]
         for condition in self.across:
             command += ["--across", condition]
-        command += ["--", self.baseline, str(saved)]
-        # It runs in the user's working folder, to which names of files are relative.
-        done = processes.run(command, errors=subprocess.STDOUT)
-        return Verdict(done.returncode == 0, done.stdout.rstrip())
+        if self.is_strict and self.limits:
+            command.append("--strict")
+        with tempfile.TemporaryDirectory() as folder:
+            document = Path(folder) / "document"
+            annotations = Path(folder) / "annotations"
+            command += ["--write", f"json={document}", "--write", f"github={annotations}"]
+            command += ["--", self.baseline, str(saved)]
+            # It runs in the user's working folder, to which names of files are relative.
+            done = processes.run(command, errors=subprocess.STDOUT)
+            text = done.stdout.rstrip()
+            passed = done.returncode == 0
+            return Verdict(
+                passed,
+                text,
+                tuple(self._cases(_content(document), text, passed)),
+                _content(annotations).rstrip() if "GITHUB_ACTIONS" in os.environ else "",
+            )
+
+    def unjudged(self, reason: str) -> Verdict:
+        """Return the verdict if there is no run to compare."""
+        return Verdict(False, reason, (self._whole(BROKEN, reason),))
+
+    def _cases(self, document: str, text: str, passed: bool) -> Iterator[GateCase]:
+        gate = json.loads(document)["gate"] if document else None
+        is_told = False
+        for case in self._judged(gate or {"limits": (), "lost": ()}):
+            is_told = is_told or case.outcome in (FAILED, BROKEN)
+            yield case
+        # A stored file is damaged, conditions differ, or the command has failed.
+        if not passed and not is_told:
+            yield self._whole(BROKEN, text)
+        elif gate is None:
+            yield self._whole(PASSED, text)
+
+    def _judged(self, gate: Mapping[str, Any]) -> Iterator[GateCase]:
+        for lost in gate["lost"]:
+            yield GateCase(lost["configuration"], FAILED, lost["sentence"], self.baseline)
+        for limit in gate["limits"]:
+            outcome = _OUTCOMES[limit["outcome"]]
+            if outcome == UNDECIDED and self.is_strict:
+                outcome = BROKEN
+            text = "\n".join(limit["sentences"])
+            yield GateCase(limit["limit"], outcome, text, self.baseline)
+
+    def _whole(self, outcome: str, text: str) -> GateCase:
+        return GateCase("comparison", outcome, text, self.baseline)
+
+
+def _content(path: Path) -> str:
+    """Return the file's text; empty if the comparison has ended before it was written."""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def make_gate(option: argparse.Namespace, storage: Path) -> MemoryGate | None:
@@ -94,10 +188,10 @@ def make_gate(option: argparse.Namespace, storage: Path) -> MemoryGate | None:
     limits = option.fail or ()
     across = option.across or ()
     if baseline is None:
-        if not limits and not across:
+        if not limits and not across and not option.strict_gate:
             return None
         raise UserError(
-            "--fail and --across need --baseline RUNS: the name, number or"
+            "--fail, --across and --strict-gate need --baseline RUNS: the name, number or"
             " file of the runs to compare with. Make some with `pytest bench/"
             " --benchmark-save=NAME`"
         )
@@ -115,4 +209,4 @@ def make_gate(option: argparse.Namespace, storage: Path) -> MemoryGate | None:
         find_runs(baseline, known, Path())
     except StorageError as error:
         raise UserError(f"--baseline: {error}") from None
-    return MemoryGate(baseline, tuple(limits), tuple(across), storage)
+    return MemoryGate(baseline, tuple(limits), tuple(across), storage, option.strict_gate)

@@ -17,6 +17,7 @@ from reusebench.harness.benchmark_plugin import (
 from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import UserError
 from reusebench.harness.former_names import propose_names
+from reusebench.harness.gate_reports import GateReporter
 from reusebench.harness.machine_info import describe_machine, this_machine
 from reusebench.harness.measure import Measure
 from reusebench.harness.plans.plan_file import PlanFile
@@ -180,6 +181,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         config.stash[_SESSION] = Session(config, configurations, plan_files)
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
+    config.pluginmanager.register(GateReporter(lambda: config.stash[_SESSION].verdict))
 
 
 def _items_with(session: pytest.Session, fixture: str) -> list[pytest.Item]:
@@ -292,6 +294,7 @@ def pytest_terminal_summary(
     if session.verdict:
         terminalreporter.section("against the baseline")
         terminalreporter.write_line(session.verdict.text)
+        terminalreporter.write_line(session.verdict.annotations)
     terminalreporter.section("reusebench")
     if session.equal:
         terminalreporter.write_line(session.equal)

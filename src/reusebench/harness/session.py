@@ -267,7 +267,7 @@ class Session:
         if self._gate is None:
             return None
         if self._run.saved is None:
-            return Verdict(False, "nothing was measured: nothing to compare")
+            return self._gate.unjudged("nothing was measured: nothing to compare")
         return self._gate.judge(self._run.saved)
 
     @property
