@@ -1,6 +1,6 @@
 """`python -m benchmarks.faults CAMPAIGN`: runs campaigns of injected faults.
 
-It prints their rows of the table in docs/explanation/reliability.md.
+It prints their rows of the table in docs/evidence/faults.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.faults.stored import Stored
 from benchmarks.faults.trial import Tally, markdown_table
 from benchmarks.quick import parse
 
-#: Number of inputs for docs/explanation/reliability.md; a third of those of `models` is measured.
+#: Number of inputs for docs/evidence/faults.md; a third of those of `models` is measured.
 _CAMPAIGNS: dict[str, tuple[Callable[[Samples, int, Path], Campaign], int]] = {
     "stored": (Stored, 20_000),
     "models": (Models, 1500),
@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         "--count",
         type=int,
         metavar="N",
-        help="inputs of each campaign; default: as in docs/explanation/reliability.md",
+        help="inputs of each campaign; default: as in docs/evidence/faults.md",
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="S", help="other inputs (default: %(default)s)"

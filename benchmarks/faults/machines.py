@@ -62,7 +62,7 @@ def _address_space(mib: int, **codes: tuple[int, ...]) -> Machine:
     )
 
 
-#: The machines; docs/explanation/reliability.md has their results.
+#: The machines; docs/evidence/faults.md has their results.
 MACHINES = (
     Machine("nothing odd"),
     _mounted("no /sys", "mount -t tmpfs none /sys"),

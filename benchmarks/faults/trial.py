@@ -126,7 +126,7 @@ class Tally:
 
 
 def markdown_table(tallies: Sequence[Tally]) -> str:
-    """Return the table in the form of docs/explanation/reliability.md."""
+    """Return the table in the form of docs/evidence/faults.md."""
     heads = [
         "campaign",
         "inputs",
