@@ -1,4 +1,4 @@
-"""Reuse in public models made by others: the table of docs/how-to/models.md.
+"""Reuse in public models made by others: the table of docs/evidence/models.md.
 
 `python -m benchmarks.public_models --storage DIR FILE...` measures each file by pytest bench/ (ONNX
 Runtime, 4 streams x 3 contexts, no reuse, full dup, and dup with one internal memory), and prints a

@@ -1,4 +1,4 @@
-"""Reuse in public models made by others, on several runtimes: a table of docs/how-to/models.md.
+"""Reuse in public models made by others, on several runtimes: a table of docs/evidence/models.md.
 
 `python -m benchmarks.public_models_on_runtimes --storage DIR --runtime NAME ... FILE...` measures
 three contexts of each file on each runtime, without reuse and with full dup, one process each. It

@@ -160,3 +160,8 @@ def test_the_site_has_every_page() -> None:
     )
     pages = [page.relative_to(_ROOT / "docs").as_posix() for page in _ENGLISH if page in _DOCS]
     assert sorted(navigation) == sorted(pages)
+
+
+def test_the_first_page_is_short() -> None:
+    """README has at most 700 words, blocks of code and links included, as `wc -w` counts."""
+    assert len((_ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
