@@ -375,6 +375,7 @@ def test_copies_stand_at_the_end(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.process
 def test_the_page_links_to_tables_that_exist(written: WrittenReport) -> None:
     """A table of the page leads to the exported one with its figures."""
     linked = re.findall('href="tables/([^"]+)"', written.html["en"])
