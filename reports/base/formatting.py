@@ -1,4 +1,7 @@
-"""Numbers as people read them, on the page and in the terminal: every figure is rounded here."""
+"""Numbers as people read them, on the page and in the terminal.
+
+The figures that live lines show too are rounded in storage.formatting.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,52 @@ import math
 from collections.abc import Sequence
 
 from reusebench.reports.base.statistics import Figure
-from reusebench.storage.measured_figure import DOUBT
+from reusebench.storage.formatting import (
+    EMPTY,
+    MIB,
+    doubted,
+    mib,
+    mib_decimals,
+    mib_spread,
+    milliseconds,
+    number,
+    per_second,
+    percent,
+    seconds,
+)
 from reusebench.storage.metrics import BYTES, NANOSECONDS, PER_SECOND, PERCENT, Metric
 
-MIB = 2**20
-#: Shown if nothing was measured.
-EMPTY = "-"
-#: Decimals of MiB; sizes from a ledger are exact.
-_APPLICATION_DECIMALS = 1
-_NPU_DECIMALS = 2
+__all__ = [
+    "EMPTY",
+    "MIB",
+    "component_mib",
+    "counted",
+    "counted_mib",
+    "daily",
+    "doubted",
+    "gigabytes",
+    "in_metric_unit",
+    "megabytes",
+    "metric_amount",
+    "metric_number",
+    "metric_unit",
+    "mib",
+    "mib_decimals",
+    "mib_per_minute",
+    "mib_spread",
+    "milliseconds",
+    "per_second",
+    "percent",
+    "plain",
+    "ranges",
+    "seconds",
+    "share",
+    "sized",
+    "to_the_minute",
+    "whole",
+    "whole_mib",
+]
+
 #: Key: a metric's unit. Values: the unit that is shown, its size in the metric's unit, decimals.
 _SHOWN = {
     BYTES: ("MiB", MIB, 2),
@@ -35,28 +75,6 @@ _MANY_MIB = 10_000
 _FEW_MIB = 0.1
 
 
-def mib(figure: Figure | None, npu: bool = False, spread: bool = True) -> str:
-    """Return bytes as MiB: NPU memory with two decimals, other memory with one.
-
-    NPU memory that is not zero, but would be rounded to it, is shown as <0.01.
-    """
-    if npu and figure is not None and 0 < figure.median < 0.005 * MIB:
-        return "<0.01"
-    return _number(figure, MIB, mib_decimals(npu), spread)
-
-
-def doubted(figure: str, is_doubtful: bool) -> str:
-    """Return a figure, with a mark if it is not to be trusted."""
-    if not is_doubtful or figure == EMPTY:
-        return figure
-    return f"{figure} {DOUBT}"
-
-
-def mib_decimals(npu: bool) -> int:
-    """Return the number of decimals of MiB."""
-    return _NPU_DECIMALS if npu else _APPLICATION_DECIMALS
-
-
 def component_mib(figure: Figure | None) -> str:
     """Return bytes of NPU memory as MiB, with the spread only if the repeats differ."""
     return mib(figure, npu=True, spread=bool(figure and figure.spread))
@@ -71,11 +89,6 @@ def counted_mib(size_bytes: float | None) -> str:
     return mib(Figure(size_bytes), npu=True)
 
 
-def mib_spread(figure: Figure, npu: bool = False) -> str:
-    """Return the spread alone, with a space before it; empty if there is none."""
-    return _spread(figure, MIB, mib_decimals(npu))
-
-
 def whole_mib(size_bytes: float) -> str:
     """Return bytes as whole MiB."""
     return f"{size_bytes / MIB:,.0f}"
@@ -85,7 +98,7 @@ def mib_per_minute(bytes_per_s: float) -> str:
     """Return a rate, with decimals unless it is large; a rounded zero has no sign."""
     rate = bytes_per_s * 60 / MIB
     decimals = 2 if abs(rate) < _WITHOUT_DECIMALS else 0
-    return _number(Figure(rate), 1, decimals, spread=False)
+    return number(Figure(rate), 1, decimals, spread=False)
 
 
 def sized(size_bytes: float, spread_bytes: float | None = None) -> str:
@@ -94,8 +107,8 @@ def sized(size_bytes: float, spread_bytes: float | None = None) -> str:
     largest = round(max(abs(size_bytes), spread_bytes or 0))
     for unit, name in ((MIB, "MiB"), (2**10, "KiB")):
         if largest >= unit:
-            return f"{_number(figure, unit, 1, spread=True)} {name}"
-    return f"{_number(figure, 1, 0, spread=True)} B"
+            return f"{number(figure, unit, 1, spread=True)} {name}"
+    return f"{number(figure, 1, 0, spread=True)} B"
 
 
 def daily(size_bytes: float, spread_bytes: float | None = None) -> str:
@@ -104,13 +117,13 @@ def daily(size_bytes: float, spread_bytes: float | None = None) -> str:
         return sized(size_bytes, spread_bytes)
     unit, name = (MIB, "MiB") if abs(size_bytes) < _MANY_MIB * MIB else (2**30, "GiB")
     decimals = 1 if abs(size_bytes) < _WITHOUT_DECIMALS * MIB or unit > MIB else 0
-    return f"{_number(Figure(size_bytes, spread_bytes), unit, decimals, spread=True)} {name}"
+    return f"{number(Figure(size_bytes, spread_bytes), unit, decimals, spread=True)} {name}"
 
 
 def counted(count: float, spread: float | None = None) -> str:
     """Return a count, or a share of one, with two decimals if it is not whole."""
     decimals = 0 if spread is None and count == round(count) else 2
-    return _number(Figure(count, spread), 1, decimals, spread=True)
+    return number(Figure(count, spread), 1, decimals, spread=True)
 
 
 def megabytes(size_bytes: float) -> str:
@@ -121,28 +134,6 @@ def megabytes(size_bytes: float) -> str:
 def gigabytes(size_bytes: float) -> str:
     """Return bytes in the other unit of the published test."""
     return f"{size_bytes / 1e9:,.2f} GB"
-
-
-def milliseconds(figure: Figure | None, spread: bool = True, decimals: int = 2) -> str:
-    """Return nanoseconds as ms."""
-    return _number(figure, 1e6, decimals, spread)
-
-
-def seconds(figure: Figure | None, spread: bool = True) -> str:
-    """Return nanoseconds as s with two decimals."""
-    return _number(figure, 1e9, 2, spread)
-
-
-def per_second(figure: Figure | None, spread: bool = True) -> str:
-    """Return a rate with one decimal."""
-    return _number(figure, 1, 1, spread)
-
-
-def percent(figure: Figure | float | None, spread: bool = False) -> str:
-    """Return a percentage with one decimal."""
-    if isinstance(figure, (int, float)):
-        figure = Figure(figure)
-    return _number(figure, 1, 1, spread)
 
 
 def share(value: float) -> str:
@@ -222,20 +213,3 @@ def _metric_value(value: float, metric: Metric, sign: bool) -> tuple[str, str]:
         if round(shown, 2) != 0:
             return f"{plus}{shown:,.2f}".rstrip("0").rstrip("."), smaller_unit
     return f"{0:.{decimals}f}", unit
-
-
-def _number(figure: Figure | None, unit: float, decimals: int, spread: bool) -> str:
-    if figure is None:
-        return EMPTY
-    # Adding zero takes the sign from a rounded zero.
-    median = round(figure.median / unit, decimals) + 0.0
-    text = f"{median:,.{decimals}f}"
-    if not spread:
-        return text
-    return text + _spread(figure, unit, decimals)
-
-
-def _spread(figure: Figure, unit: float, decimals: int) -> str:
-    if figure.spread is None:
-        return ""
-    return f" ±{figure.spread / unit:,.{decimals}f}"

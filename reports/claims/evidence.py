@@ -11,7 +11,7 @@ from reusebench.measured.plan import LOAD
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.claims.judgement import CannotBeJudged
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import Saving
+from reusebench.storage.savings import Saving
 
 
 def any_row(group: Group, scenario: str) -> Row:

@@ -37,7 +37,7 @@ from reusebench.reports.claims.judgement import (
 )
 from reusebench.reports.results.copies import avoided_bytes, copied
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import NPU, SYSTEM, Saving
+from reusebench.storage.savings import NPU, SYSTEM, Saving
 
 #: The purposes for which an application allocates buffers.
 _BUFFER_KINDS = ("weights", "internal", "input", "output")
@@ -99,25 +99,28 @@ def _noise_percent(saving: Saving, row: Row, baseline: Row) -> Figure:
 def all_but_one_saved(group: Group, scenario: str) -> Judgement:
     """Judge by the share of NPU memory, or without it of memory over the import, that is saved.
 
-    The claim holds if the share is at least (N-1)/N, for N contexts.
+    The claim is about contexts, and holds if the share is at least (N-1)/N, for N of them.
     """
     row, _ = compared_rows(group, scenario)
     saving = row.main_saving
     count = len(row.info.plan.contexts)
-    if saving is None or saving.percent is None or count == 0:
+    if saving is None or count == 0:
+        raise CannotBeJudged("not_measured", scenario=scenario)
+    share = saving.percent if saving.is_npu else row.saved_over_baseline_percent
+    if share is None:
         raise CannotBeJudged("not_measured", scenario=scenario)
     check_memory_sufficed(saving, row)
 
     claimed_percent = 100 * (count - 1) / count
-    verdict, reason = at_least(saving.percent, claimed_percent, "within_spread")
+    verdict, reason = at_least(share, claimed_percent, "within_spread")
     values = {
-        "share": percent(saving.percent, spread=True),
+        "share": percent(share, spread=True),
         "claimed": percent(claimed_percent),
         "contexts": count,
-        "memory": _memory_name(saving),
+        "memory": "npu" if saving.is_npu else "over_import",
     }
     shown = Phrase("claims_share_of_theory", values)
-    return Judgement(verdict, reason, saving.percent, "percent", shown)
+    return Judgement(verdict, reason, share, "percent", shown)
 
 
 def rate_kept(group: Group, scenarios: Sequence[str], tolerance_percent: float) -> Judgement:
@@ -282,7 +285,7 @@ def copies_avoided(group: Group, scenarios: Sequence[str]) -> Judgement:
 
 
 def memory_saved(group: Group, scenario: str) -> Judgement:
-    """Judge by the saving of NPU memory, or without it of application memory over the import.
+    """Judge by the saving of NPU memory, or without it of application memory.
 
     The claim holds if the saving is larger than its spread.
     """
@@ -297,7 +300,7 @@ def memory_saved(group: Group, scenario: str) -> Judgement:
     else:
         verdict = OPEN
         reason = _virtual_board_reason(group)
-    values = {"saved": mib(saving.saved, npu=True), "memory": _memory_name(saving)}
+    values = {"saved": mib(saving.saved, saving.is_npu), "memory": _memory_name(saving)}
     return Judgement(verdict, reason, saving.saved, "bytes", Phrase("claims_saved", values))
 
 
@@ -353,7 +356,7 @@ JUDGES: dict[str, Callable[..., Judgement]] = {
 
 
 def _memory_name(saving: Saving) -> str:
-    return "npu" if saving.is_npu else "over_import"
+    return "npu" if saving.is_npu else "application"
 
 
 def _virtual_board_reason(group: Group) -> Phrase:

@@ -13,8 +13,8 @@ from reusebench.reports.results.copies import avoided_bytes, copied
 from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.runtime_comparison import origins_of, references_of
-from reusebench.reports.results.savings import NPU, OVER_BASELINE
 from reusebench.reports.shared.shortage import codes_of
+from reusebench.storage.savings import NPU
 
 _COMPARISON_COLUMNS = (
     "runtime",
@@ -111,13 +111,15 @@ def _comparison_record(row: Row) -> dict[str, Any]:
         "application_memory_bytes": rounded(application),
         "application_memory_spread_bytes": rounded_spread(application),
         "application_memory_trimmed_bytes": rounded(row.memory("application_memory_trimmed_bytes")),
-        "application_memory_over_baseline_bytes": rounded(row.memory(OVER_BASELINE)),
+        "application_memory_over_baseline_bytes": rounded(
+            row.memory("application_memory_over_baseline_bytes")
+        ),
         "system_memory_bytes": rounded(row.memory("system_memory_bytes")),
         "system_memory_noise_bytes": row.system_noise_bytes,
         "npu_memory_bytes": rounded(row.memory(NPU)),
         "saved_bytes": rounded(row.saved()),
         "saved_percent": rounded(row.saved_percent(), 3),
-        "saved_over_baseline_percent": rounded(row.saved_percent(OVER_BASELINE), 3),
+        "saved_over_baseline_percent": rounded(row.saved_over_baseline_percent, 3),
         "latency_ns": rounded(row.latency),
         "throughput_per_s": rounded(row.throughput, 3),
         "npu_saved_bytes": rounded(row.saved(NPU)),

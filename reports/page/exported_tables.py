@@ -34,7 +34,12 @@ from reusebench.reports.sections.leaks import LEAK_COLUMNS, leak_records
 from reusebench.reports.sections.limit import LIMIT_COLUMNS, limit_records
 from reusebench.reports.sections.mechanisms import MECHANISM_COLUMNS, mechanism_records
 from reusebench.reports.sections.programs import PROGRAM_COLUMNS, program_records
-from reusebench.reports.sections.speed import SPEED_COLUMNS, speed_records
+from reusebench.reports.sections.speed import (
+    LATENCY_COLUMNS,
+    SPEED_COLUMNS,
+    latency_records,
+    speed_records,
+)
 from reusebench.reports.streams.records import STREAM_COLUMNS, stream_records
 
 
@@ -70,6 +75,7 @@ TABLES: tuple[ExportedTable, ...] = (
     ExportedTable("programs", PROGRAM_COLUMNS, _programs),
     ExportedTable("streams", (*IDENTITY_COLUMNS, *STREAM_COLUMNS, *ORIGIN_COLUMNS), _streams),
     table_of_rows("leaks", LEAK_COLUMNS, leak_records),
+    table_of_rows("latencies", LATENCY_COLUMNS, latency_records),
 )
 
 

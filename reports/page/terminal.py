@@ -11,7 +11,6 @@ from reusebench.reports.base.formatting import (
     EMPTY,
     doubted,
     mib,
-    milliseconds,
     per_second,
     percent,
     seconds,
@@ -20,7 +19,6 @@ from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.programs import StoredProgram
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import APPLICATION, NPU
 from reusebench.reports.sections.answer import Opening
 from reusebench.reports.sections.leaks import leak_sentences, level_sentences
 from reusebench.reports.sections.limit import limit_sentences
@@ -36,6 +34,7 @@ from reusebench.reports.shared.answers import (
     not_supported,
     virtual_note,
 )
+from reusebench.reports.shared.comparison import latency_text
 from reusebench.reports.streams.sentences import (
     frame_sentences,
     growth_sentences,
@@ -46,12 +45,13 @@ from reusebench.reports.streams.sentences import (
 from reusebench.reports.streams.tables import frame_latency, frame_rate, frames_lost
 from reusebench.reports.streams.workload import Workload, all_frames, workloads
 from reusebench.scenarios.catalogue import LIMIT
+from reusebench.storage.savings import APPLICATION, NPU
 
 #: Functions that make the cells of a column, by the column's key in the texts and its unit.
 _Columns = dict[tuple[str, str], Callable[[Row], str]]
 
 _SPEED: _Columns = {
-    ("latency", "ms"): lambda row: milliseconds(row.latency, spread=False),
+    ("latency", "ms"): lambda row: latency_text(row, spread=False),
     ("rate", "/s"): lambda row: per_second(row.throughput, spread=False),
 }
 _APPLICATION: _Columns = {

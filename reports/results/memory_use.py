@@ -13,9 +13,9 @@ from reusebench.accounting.sizes import COMPONENTS
 from reusebench.measured.plan import SHARED_CONTEXT, Plan
 from reusebench.reports.base.statistics import Figure, known_sum
 from reusebench.reports.results.rows import Row
-from reusebench.reports.results.savings import NPU
 from reusebench.samplers.readings import ProcessMemory
 from reusebench.storage.result import PSS, Result, StoredRepeat
+from reusebench.storage.savings import NPU
 
 #: The kinds of pages that the kernel tells apart, by their figures in a reading of the process.
 PAGE_KINDS = {"anonymous": "pss_anon_bytes", "file": "pss_file_bytes", "shared": "pss_shmem_bytes"}

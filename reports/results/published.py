@@ -14,7 +14,7 @@ from reusebench.reports.base.formatting import EMPTY, gigabytes, megabytes, perc
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.savings import APPLICATION, Saving, saving_of
+from reusebench.storage.savings import APPLICATION, Saving, saving_of
 
 _FILE = Path(__file__).parent.parent / "data" / "published.json"
 #: The class of every published row of a table.

@@ -6,7 +6,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from reusebench.reports.results.rows import Row, workload_key
-from reusebench.reports.results.savings import (
+from reusebench.reports.results.speed_change import SpeedChange, speed_change
+from reusebench.scenarios.catalogue import OPTIONS
+from reusebench.storage.savings import (
     APPLICATION,
     LESS,
     NPU,
@@ -15,8 +17,6 @@ from reusebench.reports.results.savings import (
     best_percent,
     saving_of,
 )
-from reusebench.reports.results.speed_change import SpeedChange, speed_change
-from reusebench.scenarios.catalogue import OPTIONS
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from reusebench.reports.base.statistics import Figure, difference
 from reusebench.reports.base.stored_scenario import StoredScenario
 from reusebench.reports.results.agreement import TOLERANCE, output_difference
 from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
-from reusebench.reports.results.savings import APPLICATION, NPU, OVER_BASELINE, Saving, saving_of
 from reusebench.scenarios.catalogue import (
     DEFAULT_OPTIONS,
     LEAN,
@@ -29,7 +28,10 @@ from reusebench.scenarios.catalogue import (
     STREAMS,
 )
 from reusebench.storage.result import BUSY_PERCENT, Result, StreamsRun
+from reusebench.storage.result_figures import latency, model_latencies, rate
+from reusebench.storage.result_figures import memory as memory_of
 from reusebench.storage.run_file import StoredResult, StoredRun
+from reusebench.storage.savings import APPLICATION, NPU, Saving, saving_of
 
 #: The question that LEAN continues, if its scenarios begin with one of that question.
 _DUP = "dup"
@@ -215,7 +217,7 @@ class Row:
         """Return a figure of storage.result.Memory over the repeats; None if it is not known."""
         if not self.measured:
             return None
-        return Figure.of(getattr(self.info.memory, name))
+        return memory_of(self.info, name)
 
     @property
     def accounts(self) -> list[Account]:
@@ -244,15 +246,19 @@ class Row:
 
     @property
     def latency(self) -> Figure | None:
-        """Latency in ns: the median over all inferences, the spread over the repeats' medians.
+        """Latency of an inference in ns.
 
-        None for streams: the latency of a frame counts from the time when it was due.
+        None with several models, which have a latency each, and for streams: the latency of a frame
+        counts from the time when it was due.
         """
-        if not self.measured or self.result.stats is None or self.schedule:
+        if not self.measured or self.schedule:
             return None
-        repeats = Figure.of(self.info.speed.latency_median_ns)
-        spread = repeats.spread if repeats else None
-        return Figure(self.result.stats.median * 1e9, spread)
+        return latency(self.info)
+
+    @property
+    def model_latencies(self) -> list[tuple[str, Figure]]:
+        """(model, latency of an inference in ns) of each model."""
+        return model_latencies(self.info) if self.measured else []
 
     @property
     def latency_saved(self) -> Figure | None:
@@ -266,7 +272,7 @@ class Row:
         """Inferences per second of all contexts together; None for streams, which have a pace."""
         if not self.measured or self.schedule:
             return None
-        return Figure.of(self.info.speed.throughput_per_s)
+        return rate(self.info)
 
     def saving(self, memory: str) -> Saving | None:
         """Return the saving of a figure of storage.result.Memory; None if a side is not known."""
@@ -276,8 +282,8 @@ class Row:
 
     @property
     def main_saving(self) -> Saving | None:
-        """The saving of NPU memory; if there is none, of application memory over the import."""
-        return self.saving(NPU) or self.saving(OVER_BASELINE)
+        """The saving of NPU memory; if there is none, of the process's application memory."""
+        return self.saving(NPU) or self.saving(APPLICATION)
 
     def saved(self, memory: str = APPLICATION) -> Figure | None:
         """Return the bytes that it saves of a memory."""
@@ -288,6 +294,18 @@ class Row:
         """Return the saving of a memory, in percent of the baseline's memory."""
         saving = self.saving(memory)
         return saving.percent if saving else None
+
+    @property
+    def saved_over_baseline_percent(self) -> Figure | None:
+        """The saved application memory in percent of what the baseline's contexts take.
+
+        That is the memory above a process that has imported the runtime and made no context.
+        """
+        saving = self.saving(APPLICATION)
+        if saving is None or self.baseline is None:
+            return None
+        whole = self.baseline.memory("application_memory_over_baseline_bytes")
+        return saving.saved.percent_of(whole) if whole else None
 
     @property
     def models(self) -> str:

@@ -14,7 +14,6 @@ from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.recommendation import Recommendation, main_recommendation
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.runtime_comparison import runtime_comparison
-from reusebench.reports.results.savings import NPU
 from reusebench.reports.results.speed_change import DISTURBED, ONE_REPEAT
 from reusebench.reports.sections.layouts import (
     layout_in_words,
@@ -33,6 +32,7 @@ from reusebench.reports.sections.runtimes import (
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.streams.sentences import growing_parts, opening_part
 from reusebench.scenarios.catalogue import LIMIT, OPTIONS
+from reusebench.storage.savings import NPU
 
 #: Up to this number of answers stand open; if there are more, a table of runtimes opens the page.
 _MOST_LARGE = 3

@@ -17,9 +17,9 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.results.copies import avoided_bytes, copied
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import LESS, MORE, NPU, OVER_BASELINE, SAME
 from reusebench.reports.sections.question import ComparisonSection
 from reusebench.reports.sections.section import GroupView, Values
+from reusebench.storage.savings import LESS, MORE, NPU, SAME
 
 _PANEL_PX = 175
 
@@ -77,7 +77,7 @@ def copies_table(group: Group, rows: Sequence[Row], texts: Texts) -> Table | Non
             ]
             if group.has_npu_memory:
                 cells.append(mib(row.saved(NPU), npu=True))
-            cells.append(mib(row.saved(OVER_BASELINE)))
+            cells.append(mib(row.saved()))
             if group.computes:
                 baseline_latency = row.baseline.latency if row.baseline else None
                 cells += [milliseconds(row.latency), milliseconds(baseline_latency)]
@@ -89,7 +89,7 @@ def copies_table(group: Group, rows: Sequence[Row], texts: Texts) -> Table | Non
     heads += ["column_copied_input", "column_copied_output", "column_avoided"]
     if group.has_npu_memory:
         heads.append("column_npu_saved")
-    heads.append("column_saved_over_bytes")
+    heads.append("column_application_saved")
     if group.computes:
         heads += ["column_latency", "column_latency_baseline"]
     heads.append("column_verdict")

@@ -44,7 +44,7 @@ from reusebench.reports.results.recommendation import (
     recommendations,
 )
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import NPU, best_percent
+from reusebench.storage.savings import NPU, best_percent
 
 #: Percent; layouts that save less are in the tables only.
 _LEAST_PERCENT = 5.0

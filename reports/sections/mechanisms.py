@@ -35,10 +35,10 @@ from reusebench.reports.results.copies import avoided_bytes
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.memory_use import SharedMemory, domain_memories, shared_memories
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import LESS, MORE, Saving, best_percent
 from reusebench.reports.sections.failures import phase_in_words
 from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
 from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.storage.savings import LESS, MORE, Saving, best_percent
 
 _ENGLISH = texts_of(LANGUAGES[0])
 #: Scenarios that each show a mechanism.

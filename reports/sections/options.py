@@ -9,11 +9,11 @@ from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.rows import Row
-from reusebench.reports.results.savings import NPU, OVER_BASELINE
 from reusebench.reports.sections.question import QuestionSection
 from reusebench.reports.sections.runtimes import outputs_in_words
 from reusebench.reports.sections.section import GroupView, Values
 from reusebench.scenarios.catalogue import OPTIONS
+from reusebench.storage.savings import APPLICATION, NPU
 
 
 class OptionsSection(QuestionSection):
@@ -34,7 +34,7 @@ def options_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     """
     if not any(row.measured for row in rows):
         return None
-    memory = NPU if any(row.memory(NPU) for row in rows) else OVER_BASELINE
+    memory = NPU if any(row.memory(NPU) for row in rows) else APPLICATION
     computes = all(row.computes for row in rows)
     lines = []
     for row in rows:
@@ -46,7 +46,7 @@ def options_table(rows: Sequence[Row], texts: Texts) -> Table | None:
         lines.append((row.outcome, cells))
     heads = [
         "column_option",
-        "column_npu" if memory == NPU else "column_option_memory",
+        "column_npu" if memory == NPU else "column_application",
         "column_option_change",
         "column_option_change_percent",
     ]

@@ -32,9 +32,9 @@ from reusebench.reports.results.runtime_comparison import (
     RuntimeComparison,
     runtime_comparison,
 )
-from reusebench.reports.results.savings import APPLICATION, NPU, SAME, saving_of
 from reusebench.reports.results.speed_change import rate
 from reusebench.reports.sections.layouts import memory_in_words, set_in_words
+from reusebench.storage.savings import APPLICATION, NPU, SAME, saving_of
 
 #: Sizes in pixels: of a panel, and of a point.
 _PANEL_PX = 340

@@ -12,10 +12,10 @@ from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.results.rows import Row
-from reusebench.reports.results.savings import NPU, OVER_BASELINE
 from reusebench.reports.sections.contexts import draw_points
 from reusebench.reports.sections.question import ComparisonSection
 from reusebench.reports.sections.section import GroupView
+from reusebench.storage.savings import APPLICATION, NPU
 
 #: Whether weights are shared. Key: the scenario of all resolutions, which gives the line's colour.
 RESOLUTION_LINES = {"resolutions": False, "shared_weights": True}
@@ -46,7 +46,7 @@ def resolutions_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     lines: dict[str, dict[int, Figure]] = {name: {} for name in RESOLUTION_LINES}
     counts = set()
     for row in rows:
-        memory = row.memory(NPU if npu else OVER_BASELINE)
+        memory = row.memory(NPU if npu else APPLICATION)
         if memory is None:
             continue
         count = len(row.info.models)
@@ -67,5 +67,5 @@ def resolutions_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     axes.set_xlim(min(counts) - 0.2, max(counts) + 0.2)
     axes.set_ylim(bottom=0)
     axes.set_xlabel(texts("axis_resolutions"))
-    axes.set_ylabel(texts("axis_npu_memory" if npu else "axis_over_baseline"))
+    axes.set_ylabel(texts("axis_npu_memory" if npu else "axis_application_memory"))
     return svg_of(canvas, legend)

@@ -10,14 +10,13 @@ from functools import partial
 from typing import Any
 
 from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, svg_of
-from reusebench.reports.base.formatting import mib, per_second, percent
+from reusebench.reports.base.formatting import mib, milliseconds, per_second, percent
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
 from reusebench.reports.results.published import published_throughput
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import LESS, MORE, SAME, Saving
 from reusebench.reports.results.speed_change import (
     AS_FAST,
     DISTURBED,
@@ -29,7 +28,10 @@ from reusebench.reports.results.speed_change import (
 )
 from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
 from reusebench.scenarios.catalogue import OTHER_QUESTION, QUESTIONS
+from reusebench.storage.savings import LESS, MORE, SAME, Saving
 
+#: Columns of the exported table of latencies; new ones come at the end.
+LATENCY_COLUMNS = ("model", "latency_ns", "latency_spread_ns")
 #: Columns of the exported table; new ones come at the end.
 SPEED_COLUMNS = (
     "saved_percent",
@@ -75,6 +77,7 @@ class SpeedSection(GroupSection):
         return {
             "computes": view.group.computes,
             "table": speed_table(view.group, view.texts),
+            "latencies": latencies_table(view.group, view.texts),
             "sentences": speed_sentences(view.group, view.texts),
         }
 
@@ -166,6 +169,36 @@ def speed_table(group: Group, texts: Texts) -> Table | None:
         "column_verdict",
     )
     return Table(heads_of(heads, texts), lines, words=(0, -1), exported="speed")
+
+
+def latencies_table(group: Group, texts: Texts) -> Table | None:
+    """Return the latency of each model of the rows with several; None if no row has several."""
+    lines = []
+    for row in group.rows:
+        latencies = row.model_latencies
+        if len(latencies) < 2:
+            continue
+        before = dict(row.baseline.model_latencies) if row.baseline else {}
+        for model, latency in latencies:
+            cells = [milliseconds(latency), milliseconds(before.get(model))]
+            lines.append((row.outcome, [texts.scenario(row.scenario), model, *cells]))
+    if not lines:
+        return None
+    heads = ("column_scenario", "reference_model", "column_latency", "column_latency_baseline")
+    return Table(heads_of(heads, texts), lines, words=(0, 1), exported="latencies")
+
+
+def latency_records(row: Row) -> list[dict[str, Any]]:
+    """Return a record in LATENCY_COLUMNS for each model."""
+    records = []
+    for model, latency in row.model_latencies:
+        record = {
+            "model": model,
+            "latency_ns": rounded(latency),
+            "latency_spread_ns": rounded_spread(latency),
+        }
+        records.append(record)
+    return records
 
 
 def speed_sentences(group: Group, texts: Texts) -> list[str]:

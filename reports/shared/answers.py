@@ -26,19 +26,18 @@ from reusebench.reports.results.combined_mechanisms import (
 from reusebench.reports.results.copies import copied
 from reusebench.reports.results.memory_use import FindingSummary, findings_of
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import (
-    APPLICATION,
-    LESS,
-    MORE,
-    NPU,
-    OVER_BASELINE,
-    SAME,
-    Saving,
-)
 from reusebench.reports.shared.shortage import short_row
 from reusebench.scenarios.catalogue import LEAN, scenarios_of
 from reusebench.storage.measured_figure import DOUBT
 from reusebench.storage.result import BUSY_PERCENT, Result
+from reusebench.storage.savings import (
+    APPLICATION,
+    LESS,
+    MORE,
+    NPU,
+    SAME,
+    Saving,
+)
 
 #: Scenarios that each add a mechanism to the one before.
 _STEPS = tuple(scenarios_of(LEAN))
@@ -187,12 +186,8 @@ def _mechanisms(key: str, names: Sequence[str], texts: Texts) -> str:
 
 
 def _application_memory(row: Row, texts: Texts) -> str:
-    """Return the sentence of application memory, for a row without NPU memory.
-
-    Memory above the import is compared: memory of the import itself depends on the process, and on
-    the other processes that have mapped the runtime's libraries.
-    """
-    saving = row.saving(OVER_BASELINE)
+    """Return the sentence of application memory, for a row without NPU memory."""
+    saving = row.saving(APPLICATION)
     baseline = row.baseline
     assert saving is not None
     assert baseline is not None
@@ -204,8 +199,7 @@ def _application_memory(row: Row, texts: Texts) -> str:
         whole=mib(saving.whole, spread=False),
         saved=mib(_shown_saving(saving), spread=False),
         spread=mib_spread(saving.saved),
-        over=percent(saving.percent),
-        percent=percent(row.saved_percent(APPLICATION)),
+        percent=percent(saving.percent),
     )
 
 
@@ -215,7 +209,7 @@ def _npu_memory(row: Row, texts: Texts) -> str | None:
     None if there is no NPU memory.
     """
     saving = row.saving(NPU)
-    application = row.saving(OVER_BASELINE)
+    application = row.saving(APPLICATION)
     baseline = row.baseline
     if saving is None or baseline is None:
         return None
@@ -235,7 +229,6 @@ def _npu_memory(row: Row, texts: Texts) -> str | None:
         keys[application.change],
         saved=mib(_shown_saving(application), spread=False),
         spread=mib_spread(application.saved),
-        over=percent(application.percent),
     )
     return texts.sentences([sentence, also])
 
@@ -247,9 +240,11 @@ def _shown_saving(saving: Saving) -> Figure:
 
 def _speed(row: Row, texts: Texts) -> str | None:
     """Return the sentence of speed; None if nothing computes."""
-    saved = row.latency_saved
-    if saved is None or row.baseline is None:
+    if row.baseline is None:
         return None
+    saved = row.latency_saved
+    if saved is None:
+        return _latencies(row, row.baseline, texts)
     # A single repeat has no spread to judge a difference by.
     differs = saved.spread is None or saved.exceeds_spread
     return texts(
@@ -257,6 +252,23 @@ def _speed(row: Row, texts: Texts) -> str | None:
         latency=milliseconds(row.latency),
         baseline_latency=milliseconds(row.baseline.latency),
     )
+
+
+def _latencies(row: Row, baseline: Row, texts: Texts) -> str | None:
+    """Return the models whose latency differs; None if none is known on both sides."""
+    own = dict(row.model_latencies)
+    before = dict(baseline.model_latencies)
+    compared = [model for model in own if model in before]
+    if not compared:
+        return None
+    parts = []
+    for model in compared:
+        if (before[model] - own[model]).exceeds_spread:
+            values = {"latency": milliseconds(own[model]), "before": milliseconds(before[model])}
+            parts.append(texts("answer_speed_of", model=model, **values))
+    if not parts:
+        return texts("answer_speed_models_same")
+    return texts("answer_speed_models", parts=texts.joined(parts))
 
 
 def _copies(row: Row, texts: Texts) -> str | None:

@@ -17,8 +17,8 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import NPU, OVER_BASELINE
 from reusebench.reports.shared.shortage import outcome_in_words
+from reusebench.storage.savings import NPU
 
 #: Every figure of a configuration that a table shows.
 FIGURE_COLUMNS: dict[str, Callable[[Row], str]] = {
@@ -32,10 +32,9 @@ FIGURE_COLUMNS: dict[str, Callable[[Row], str]] = {
     "column_saved_percent": lambda row: percent(row.saved_percent()),
     "column_application_saved": lambda row: mib(row.saved()),
     "column_application_saved_percent": lambda row: percent(row.saved_percent()),
-    "column_saved_over_bytes": lambda row: mib(row.saved(OVER_BASELINE)),
-    "column_saved_over": lambda row: percent(row.saved_percent(OVER_BASELINE)),
+    "column_saved_over": lambda row: percent(row.saved_over_baseline_percent),
     "column_system": lambda row: mib(_system_memory_with_noise(row)),
-    "column_latency": lambda row: milliseconds(row.latency),
+    "column_latency": lambda row: latency_text(row),
     "column_throughput": lambda row: per_second(row.throughput),
     "column_pss": lambda row: mib(row.memory("application_pss_bytes")),
     "column_rss": lambda row: mib(row.memory("application_rss_bytes")),
@@ -53,7 +52,6 @@ _COMPARISON = (
     "column_trimmed",
     "column_saved",
     "column_saved_percent",
-    "column_saved_over",
     "column_system",
 )
 _NPU_COMPARISON = (
@@ -63,7 +61,7 @@ _NPU_COMPARISON = (
     "column_application",
 )
 #: A virtual board's application memory is mostly the emulator's, or lacks what an NPU writes.
-_VIRTUAL_COMPARISON = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
+_VIRTUAL_COMPARISON = ("column_baseline_memory", "column_application_saved")
 
 
 def comparison_table(
@@ -117,6 +115,16 @@ def figure_cells(row: Row, columns: Sequence[str]) -> list[str]:
             is_short = False
         cells.append(doubted(FIGURE_COLUMNS[column](row), is_short))
     return cells
+
+
+def latency_text(row: Row, spread: bool = True) -> str:
+    """Return the latency in ms; of several models the lowest and the highest."""
+    latencies = [figure for _, figure in row.model_latencies]
+    if len(latencies) < 2:
+        return milliseconds(row.latency, spread)
+    medians = sorted(latency.median for latency in latencies)
+    lowest, highest = (milliseconds(Figure(median)) for median in (medians[0], medians[-1]))
+    return lowest if lowest == highest else f"{lowest} ... {highest}"
 
 
 def against(row: Row, texts: Texts) -> str:

@@ -23,7 +23,6 @@ from reusebench.reports.base.formatting import MIB, mib, per_second
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import OTHER_COLOUR, PALETTE, scenario_colour
 from reusebench.reports.results.rows import Row
-from reusebench.reports.results.savings import APPLICATION
 from reusebench.reports.shared.panels import finish_panels
 from reusebench.reports.streams.growth import HEAP, growth, trends
 from reusebench.reports.streams.sentences import growth_in_words
@@ -34,6 +33,7 @@ from reusebench.reports.streams.workload import (
     memory_parts,
 )
 from reusebench.storage.result import Series
+from reusebench.storage.savings import APPLICATION
 
 _PART_COLOURS = {"imported": OTHER_COLOUR, "decoding": PALETTE[1], "inference": PALETTE[0]}
 _FRAMES_COLOUR = PALETTE[2]

@@ -7,7 +7,6 @@ from typing import Any
 
 from reusebench.reports.base.statistics import Figure, rounded
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import APPLICATION
 from reusebench.reports.streams.growth import HEAP, RSS, growth
 from reusebench.reports.streams.workload import (
     PERCENTILES,
@@ -21,6 +20,7 @@ from reusebench.reports.streams.workload import (
     throttling_summary,
     workloads,
 )
+from reusebench.storage.savings import APPLICATION
 
 _GROWTH_COLUMNS = (
     "verdict",

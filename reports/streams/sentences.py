@@ -10,6 +10,7 @@ from reusebench.reports.base.formatting import (
     mib,
     mib_per_minute,
     mib_spread,
+    per_second,
     percent,
     plain,
     whole,
@@ -17,7 +18,21 @@ from reusebench.reports.base.formatting import (
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.savings import (
+from reusebench.reports.shared.answers import answers
+from reusebench.reports.streams.growth import GROWTH_VERDICTS, HEAP, RSS, Growth, growth
+from reusebench.reports.streams.workload import (
+    FULL_DUP,
+    PER_CORE,
+    Workload,
+    all_frames,
+    is_cut_off,
+    is_interrupted,
+    kept_up,
+    throttling_summary,
+    workloads,
+)
+from reusebench.storage.result import BUSY_PERCENT
+from reusebench.storage.savings import (
     APPLICATION,
     LESS,
     MORE,
@@ -27,21 +42,6 @@ from reusebench.reports.results.savings import (
     best_percent,
     saving_of,
 )
-from reusebench.reports.shared.answers import answers
-from reusebench.reports.streams.growth import GROWTH_VERDICTS, HEAP, RSS, Growth, growth
-from reusebench.reports.streams.workload import (
-    FULL_DUP,
-    PER_CORE,
-    Workload,
-    all_frames,
-    inference_saving,
-    is_cut_off,
-    is_interrupted,
-    kept_up,
-    throttling_summary,
-    workloads,
-)
-from reusebench.storage.result import BUSY_PERCENT
 
 _MINUTE_S = 60
 _HOUR_S = 3600
@@ -106,18 +106,8 @@ def frame_sentences(workload: Workload, texts: Texts) -> list[str]:
 
 
 def memory_sentences(workload: Workload, texts: Texts) -> list[str]:
-    """Return the savings of each mode, in all and of inference, and of one context per core."""
+    """Return the savings of each mode, and of one context per core."""
     sentences = answers(workload.rows, texts)
-    parts = []
-    for row in workload.modes:
-        saving = inference_saving(row, workload.decode_only)
-        # A virtual board's application memory says nothing about inference.
-        if row.computes and saving and saving.percent and saving.change == LESS:
-            value = f"{percent(saving.percent)} %"
-            parts.append(texts("streams_part", scenario=texts.scenario(row.scenario), value=value))
-    if parts:
-        sentences.append(texts("streams_inference_saved", parts=texts.joined(parts)))
-
     per_core = workload.row(PER_CORE)
     full_dup = workload.row(FULL_DUP)
     if per_core and full_dup:
@@ -152,14 +142,11 @@ def opening_part(group: Group, label: str, texts: Texts) -> str | None:
         return texts(f"{key}_only", **values)
 
     row, saving = best
-    shown: Saving | None = saving
-    if workload.computes:
-        shown = inference_saving(row, workload.decode_only)
     return texts(
         key,
         **values,
         scenario=texts.scenario(row.scenario),
-        percent=percent(shown.percent if shown else None),
+        percent=percent(saving.percent),
         memory=texts("opening_memory_npu" if saving.is_npu else "opening_memory_application"),
     )
 
@@ -341,7 +328,7 @@ def _decoding_sentence(workload: Workload, texts: Texts) -> str | None:
         key = "streams_decodes"
     else:
         key = "streams_cannot_decode"
-    return texts(key, rate=plain(frames.per_s.median), asked=plain(workload.due_per_s))
+    return texts(key, rate=per_second(frames.per_s, spread=False), asked=plain(workload.due_per_s))
 
 
 def _per_core_sentence(per_core: Row, full_dup: Row, texts: Texts) -> list[str]:
@@ -365,8 +352,8 @@ def _per_core_sentence(per_core: Row, full_dup: Row, texts: Texts) -> list[str]:
     if per_core_frames and full_dup_frames:
         rates = texts(
             "streams_per_core_frames",
-            few_rate=plain(per_core_frames.per_s.median),
-            many_rate=plain(full_dup_frames.per_s.median),
+            few_rate=per_second(per_core_frames.per_s, spread=False),
+            many_rate=per_second(full_dup_frames.per_s, spread=False),
         )
     return [texts.sentences([sentence, rates])]
 
@@ -402,13 +389,14 @@ def _listed_rates(rates: Iterable[tuple[Row, Figure]], texts: Texts) -> str:
     parts = []
     for row, rate in rates:
         scenario = texts.scenario(row.scenario)
-        parts.append(texts("streams_part", scenario=scenario, value=plain(rate.median)))
+        parts.append(texts("streams_part", scenario=scenario, value=per_second(rate, spread=False)))
     return texts.joined(parts)
 
 
 def _range(rates: Sequence[Figure], texts: Texts) -> str:
-    low = plain(min(rate.median for rate in rates))
-    high = plain(max(rate.median for rate in rates))
+    ordered = sorted(rates, key=lambda rate: rate.median)
+    low = per_second(ordered[0], spread=False)
+    high = per_second(ordered[-1], spread=False)
     if low == high:
         return low
     return texts("streams_range", low=low, high=high)

@@ -44,7 +44,7 @@ _MOST_STREAM_ROWS = 256
 _NPU = ("column_npu", "column_npu_saved", "column_npu_saved_percent")
 #: Columns for virtual boards: most of application memory is the emulator's, or it lacks the pages
 #: that the NPU writes.
-_VIRTUAL_SAVED = ("column_baseline_memory", "column_saved_over_bytes", "column_saved_over")
+_VIRTUAL_SAVED = ("column_baseline_memory", "column_application_saved")
 #: Figures that are read when a repeat has reached the end of its steady state. Key: column.
 _READ_AT_THE_END = {
     "column_application": "application_memory_bytes",
@@ -282,10 +282,10 @@ def frames_lost(frames: FrameFigures | None) -> str:
 
 
 def frame_latency(frames: FrameFigures | None, name: str) -> str:
-    """Return a percentile of latency in ms; repeats differ by more than the one decimal."""
+    """Return a percentile of latency in ms."""
     if frames is None:
         return EMPTY
-    return milliseconds(frames.latency.get(name), spread=False, decimals=1)
+    return milliseconds(frames.latency.get(name), spread=False)
 
 
 def _in_one_cell(figures: Iterable[str]) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from reusebench.measured.plan import Streams
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.rows import Row, workload_key
-from reusebench.reports.results.savings import APPLICATION, Saving
 from reusebench.storage.result import FrameCount
+from reusebench.storage.savings import APPLICATION, Saving
 
 #: Scenarios that are compared with each other, not only with their baselines.
 DECODE_ONLY = "streams_decode_only"

@@ -15,9 +15,9 @@ from reusebench.reports.compare.difference import (
 )
 from reusebench.reports.results.memory_use import context_components, knows_parts_of_commands
 from reusebench.reports.results.rows import Row
-from reusebench.reports.results.savings import NPU
 from reusebench.reports.versions.versions import Version, VersionSet
 from reusebench.storage.metrics import find_metric
+from reusebench.storage.savings import NPU
 
 #: Application memory above the do-nothing baseline.
 APPLICATION = find_metric("application_memory_over_baseline")

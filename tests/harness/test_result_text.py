@@ -41,10 +41,10 @@ def test_memory_saving_and_speed(tmp_path: Path, baseline: Result) -> None:
     own = _of_memory(tmp_path, "full_dup", 25.0, 25.2, 25.1)
     assert (
         result_text(own, baseline)
-        == "25.1 ±0.1 MiB memory, 74.9 % less than no_reuse_one_model, 40.0 ±0.0 ms"
+        == "25.1 ±0.1 MiB memory, 74.9 % less than no_reuse_one_model, 40.00 ±0.00 ms"
     )
-    assert result_text(baseline, None) == "100.0 ±2.0 MiB memory, 40.0 ±0.0 ms"
-    assert result_text(own, None) == "25.1 ±0.1 MiB memory, 40.0 ±0.0 ms"
+    assert result_text(baseline, None) == "100.0 ±2.0 MiB memory, 40.00 ±0.00 ms"
+    assert result_text(own, None) == "25.1 ±0.1 MiB memory, 40.00 ±0.00 ms"
 
 
 def test_a_baseline_is_called_what_it_was_measured_as(tmp_path: Path) -> None:

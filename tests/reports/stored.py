@@ -383,7 +383,7 @@ def with_more_memory(info: Result, more_bytes: int) -> Result:
     return with_memory(info, application_memory_bytes=[(size or 0) + more_bytes for size in sizes])
 
 
-def with_speed(info: Result, **figures: Sequence[Optional[float]]) -> Result:
+def with_speed(info: Result, **figures: Sequence[object]) -> Result:
     """Return the result with other figures of speed, one per repeat."""
     changes = {name: tuple(figure) for name, figure in figures.items()}
     return changed(info, speed=msgspec.structs.replace(info.speed, **changes))

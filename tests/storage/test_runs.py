@@ -21,11 +21,13 @@ from tests.reports.compare.short_runs import run as short_run
 from tests.reports.stored import (
     FAILED,
     MIB,
+    MODELS,
     as_measured,
     changed,
     even,
     result,
     with_memory,
+    with_speed,
     write_run,
 )
 from tests.reports.stored_programs import Repeat, program, write_programs
@@ -57,6 +59,19 @@ def test_a_result_has_the_values_of_each_repeat(tmp_path: Path) -> None:
     assert (failed.outcome, failed.values) == ("crashed", {})
 
 
+def test_several_models_have_a_latency_each(tmp_path: Path) -> None:
+    """Each is a configuration of its own; all of them together have throughput alone."""
+    info = result(tmp_path, "no_reuse", even(10, repeats=2), models=MODELS[:2])
+    timed = with_speed(info, latency_median_ns=[None] * 2, model_latency_ns=[(1, 100), (3, 104)])
+    whole, *models = _measured(write_run(tmp_path, [timed]))
+    assert "latency" not in whole.values
+    assert "throughput" in whole.values
+    assert [(str(one.configuration), one.values) for one in models] == [
+        ("onnxruntime no_reuse (4 x 3, one of 2 models, model-a)", {"latency": (1, 3)}),
+        ("onnxruntime no_reuse (4 x 3, one of 2 models, model-b)", {"latency": (100, 104)}),
+    ]
+
+
 def test_a_figure_less_another_is_taken_repeat_by_repeat(tmp_path: Path) -> None:
     """Trimmed memory is compared above the baseline of its own process."""
     info = result(tmp_path, "no_reuse", even(10, spread=2))
@@ -68,8 +83,8 @@ def test_memory_that_was_counted_by_pss_is_pss(tmp_path: Path) -> None:
     """Such results, as earlier versions stored, have no figure that counts pages, and keep PSS."""
     info = result(tmp_path, "no_reuse", even(10))
     old = changed(with_memory(info, application_pss_bytes=[]), counted_by="pss")
-    (pages,) = _measured(write_run(tmp_path, [info]))
-    (pss,) = _measured(write_run(tmp_path, [old], number=2))
+    pages, *_ = _measured(write_run(tmp_path, [info]))
+    pss, *_ = _measured(write_run(tmp_path, [old], number=2))
     assert pss.values["application_pss"] == pages.values["application_memory"]
     assert (pages.counted_by, pss.counted_by) == ("pages", "pss")
     lacking = pages.values.keys() - pss.values.keys()
@@ -111,7 +126,7 @@ def _conditions(storage: Path, *infos: Result) -> list[dict[str, str | None]]:
     runs = [
         _measured(write_run(storage, [info], number)) for number, info in enumerate(infos, start=1)
     ]
-    return [dict(measured.conditions) for (measured,) in runs]
+    return [dict(measured.conditions) for measured, *_ in runs]
 
 
 def test_where_the_video_is_makes_no_other_plan(tmp_path: Path) -> None:

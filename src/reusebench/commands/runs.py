@@ -180,7 +180,7 @@ def _freed(size_bytes: int, dry_run: bool) -> str:
 
 
 def _cells(run: Run, size_bytes: int) -> Sequence[str]:
-    outcomes = [measured.outcome for measured in run.measured]
+    outcomes = [measured.outcome for measured in run.measured if measured.model is None]
     failed = sum(outcome not in ("ok", "not_supported") for outcome in outcomes)
     return (
         str(run.number or _NONE),

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reusebench.storage.measured_figure import Figure
+from reusebench.storage.formatting import MIB, mib, milliseconds, per_second, percent
 from reusebench.storage.result import Result
+from reusebench.storage.result_figures import main_memory, memory, model_latencies, rate
+from reusebench.storage.savings import MORE, NPU, SAME, saving_of
 
 __all__ = ["equal_text", "is_equal", "result_text"]
-
-_MIB = 2**20
 
 
 def result_text(result: Result, baseline: Result | None) -> str:
@@ -68,46 +68,43 @@ def equal_text(results: Iterable[Result]) -> str:
 
 
 def _memory(result: Result) -> str:
-    figure = _main_memory(result)
+    name = main_memory(result)
+    figure = memory(result, name)
     if figure is None:
         return "memory could not be read"
-    mib = figure.scaled(1 / _MIB)
-    if _has_npu(result):
-        return f"{_number(mib, 2)} MiB NPU memory"
-    return f"{_number(mib, 1)} MiB memory"
+    if name == NPU:
+        return f"{mib(figure, npu=True)} MiB NPU memory"
+    return f"{mib(figure)} MiB memory"
 
 
 def _saving(result: Result, baseline: Result | None) -> str:
     """Return the saving against the baseline; empty unless both have the same kind of memory."""
-    if baseline is None or _has_npu(result) != _has_npu(baseline):
+    main = main_memory(result)
+    if baseline is None or main_memory(baseline) != main:
         return ""
-    own = _main_memory(result)
-    whole = _main_memory(baseline)
-    if own is None or whole is None:
+    saving = saving_of(main, memory(baseline, main), memory(result, main))
+    if saving is None or saving.percent is None:
         return ""
     # An equal of the baseline may have the line.
     name = baseline.measured_as or baseline.scenario
-    saved = whole - own
-    percent = saved.percent_of(whole)
-    if percent is None or not saved.exceeds_spread or round(percent.median, 1) == 0:
+    if saving.change == SAME:
         return f"as much as {name}, as far as can be measured"
-    if percent.median > 0:
-        return f"{percent.median:.1f} % less than {name}"
-    return f"{-percent.median:.1f} % more than {name}"
+    than = "more" if saving.change == MORE else "less"
+    return f"{percent(abs(saving.percent))} % {than} than {name}"
 
 
 def _speed(result: Result) -> str:
     schedule = result.plan.schedule
     if schedule:
-        rate = Figure.of(result.speed.throughput_per_s)
-        if rate is None:
+        frames = rate(result)
+        if frames is None:
             return ""
         due = f" of {schedule.count * schedule.fps:g}" if schedule.fps else ""
-        return f"{_number(rate, 1)}{due} frames/s"
-    latency = Figure.of(result.speed.latency_median_ns)
-    if latency is None:
-        return ""
-    return f"{_number(latency.scaled(1e-6), 1)} ms"
+        return f"{per_second(frames)}{due} frames/s"
+    latencies = model_latencies(result)
+    if len(latencies) == 1:
+        return f"{milliseconds(latencies[0][1])} ms"
+    return ", ".join(f"{model} {milliseconds(latency)} ms" for model, latency in latencies)
 
 
 def _not_compared(result: Result) -> str:
@@ -124,29 +121,14 @@ def _charge(result: Result) -> str:
     if not charges:
         return ""
     most = max(charges, key=lambda charge: charge.counted_bytes)
-    counted = f"{most.counted_bytes / _MIB:,.1f}"
-    return f"docker will count {counted} of {most.limit_bytes / _MIB:,.1f} MiB"
+    counted = f"{most.counted_bytes / MIB:,.1f}"
+    return f"docker will count {counted} of {most.limit_bytes / MIB:,.1f} MiB"
 
 
 def _shortage(result: Result) -> str:
     if not result.shortage_signs:
         return ""
     signs = "; ".join(map(str, result.shortage_signs))
-    if _has_npu(result):
+    if main_memory(result) == NPU:
         return f"memory of the process was short, NPU memory is exact: {signs}"
     return f"MEMORY WAS SHORT, its figures are too small: {signs}"
-
-
-def _has_npu(result: Result) -> bool:
-    return Figure.of(result.memory.npu_memory_bytes) is not None
-
-
-def _main_memory(result: Result) -> Figure | None:
-    """Return the NPU's memory; without an NPU, the application's."""
-    memory = result.memory
-    return Figure.of(memory.npu_memory_bytes) or Figure.of(memory.application_memory_bytes)
-
-
-def _number(figure: Figure, decimals: int) -> str:
-    spread = "" if figure.spread is None else f" ±{figure.spread:,.{decimals}f}"
-    return f"{figure.median:,.{decimals}f}{spread}"

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from tabulate import tabulate
 
 from reusebench.storage.board_storage import board_storage
+from reusebench.storage.formatting import doubted, mib, seconds
 from reusebench.storage.group_charge import charge_words
 from reusebench.storage.measured_figure import DOUBT, Figure
 from reusebench.storage.recorded_program import Phase, Program
 
 __all__ = ["print_figures", "print_notice", "print_summary"]
 
-_MIB = 2**20
 _S = 10**9
-#: Text for a figure without readings.
-_NOTHING = "-"
 _COLUMNS = {
     "at the end": "application_memory_bytes",
     "peak of sum": "application_peak_rss_bytes",
@@ -51,7 +49,7 @@ def print_figures(program: Program) -> None:
     heads = ["phase", "time\ns", *(f"{head}\nMiB" for head in columns)]
     rows = []
     for phase in program.phases:
-        duration = _mark_doubt(_text(phase.durations_ns, _S, 2), program)
+        duration = _mark_doubt(seconds(Figure.of(phase.durations_ns)), program)
         sizes = [_size(program, phase, key) for key in columns.values()]
         rows.append([phase.name, duration, *sizes])
     alignment = ["left", *["right"] * (len(heads) - 1)]
@@ -157,26 +155,25 @@ def _notes_on_marks(program: Program) -> Iterator[str]:
 
 def _size(program: Program, phase: Phase, key: str) -> str:
     """Return a figure of memory. NPU memory is never marked as doubtful: it cannot be evicted."""
-    text = _bound_sign(phase, key) + _text(getattr(phase.memory, key), _MIB, 1)
+    is_npu = key.startswith("npu")
+    text = _bound_sign(phase, key) + mib(Figure.of(getattr(phase.memory, key)), is_npu)
     if key == "application_memory_bytes":
         text += _certainty(phase)
-    return text if key.startswith("npu") else _mark_doubt(text, program)
+    return text if is_npu else _mark_doubt(text, program)
 
 
 def _certainty(phase: Phase) -> str:
     """Return the range or the age of memory at the end; empty if it is exact."""
     if phase.memory_bounds:
         least, most = phase.memory_bounds
-        return f" ({least.median / _MIB:,.1f} ... {most.median / _MIB:,.1f})"
+        return f" ({mib(least, spread=False)} ... {mib(most, spread=False)})"
     if phase.memory_age_ns:
         return f" ({phase.memory_age_ns / _S:.2f} s before)"
     return ""
 
 
 def _mark_doubt(text: str, program: Program) -> str:
-    if program.shortage_signs and text != _NOTHING:
-        return f"{text} {DOUBT}"
-    return text
+    return doubted(text, bool(program.shortage_signs))
 
 
 def _has_bound(phase: Phase) -> bool:
@@ -192,14 +189,3 @@ def _bound_sign(phase: Phase, key: str) -> str:
     if key.startswith("application"):
         is_exact = is_exact and phase.memory.application_peak_rss_at_most_bytes == values
     return "" if is_exact else "≥ "
-
-
-def _text(values: Sequence[int | None], unit: int, decimals: int) -> str:
-    """Return the median, and the spread if there are several values."""
-    figure = Figure.of(values)
-    if figure is None:
-        return _NOTHING
-    median = f"{figure.median / unit:,.{decimals}f}"
-    if figure.spread is None:
-        return median
-    return f"{median} ±{figure.spread / unit:,.{decimals}f}"

@@ -11,6 +11,7 @@ from reusebench.system.option_names import nearest
 
 __all__ = [
     "BYTES",
+    "LATENCY",
     "METRICS",
     "NANOSECONDS",
     "PERCENT",
@@ -20,6 +21,8 @@ __all__ = [
     "find_metric",
 ]
 
+#: The metric that is measured for each model by itself.
+LATENCY = "latency"
 BYTES = "bytes"
 NANOSECONDS = "ns"
 PER_SECOND = "1/s"
@@ -57,6 +60,11 @@ class Metric:
     counts_pages: bool = False
 
     @property
+    def is_latency(self) -> bool:
+        """Whether it is a latency, which results with several models do not have as one figure."""
+        return self.unit == NANOSECONDS
+
+    @property
     def column(self) -> str:
         """The name with the unit, as in tables and data frames: "application_memory_bytes"."""
         return f"{self.name}_{_SUFFIXES[self.unit]}"
@@ -73,6 +81,8 @@ class Metric:
                 return ()
             if self.key == _PSS_KEY:
                 whole = figures.memory.application_memory_bytes
+        if isinstance(figures, Result) and figures.has_several_latencies and self.is_latency:
+            return ()
         if self.minus is None:
             return tuple(None if value is None else float(value) for value in whole)
 
@@ -139,7 +149,7 @@ METRICS = (
     _pinned("npu_memory"),
     _pinned("npu_peak"),
     _pinned("npu_left"),
-    Metric("latency", "speed", "latency_median_ns", NANOSECONDS, resolution=1),
+    Metric(LATENCY, "speed", "latency_median_ns", NANOSECONDS, resolution=1),
     Metric("latency_p99", "speed", "latency_p99_ns", NANOSECONDS, resolution=1),
     Metric(
         "throughput", "speed", "throughput_per_s", PER_SECOND, resolution=0, less_is_better=False

@@ -122,6 +122,7 @@ class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
 class Speed(msgspec.Struct, frozen=True, kw_only=True):
     """Speed, and how busy the machine was before each process."""
 
+    #: None with several models, which have a latency each: see model_latency_ns.
     latency_median_ns: _Bytes
     throughput_per_s: _Rates
     #: Per repeat, the time of each context.
@@ -132,6 +133,9 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     #: Streams only.
     latency_p99_ns: _Bytes = ()
     frames_lost_percent: _Rates = ()
+    #: Per repeat, the latency of each of the plan's models; None if nothing was timed. Empty for
+    #: streams, and in runs before this was stored.
+    model_latency_ns: tuple[Optional[tuple[Optional[int], ...]], ...] = ()
 
 
 class Percentiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -387,6 +391,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         application_memory = self.memory.application_memory_bytes
         if contexts and (None in application_memory or not application_memory):
             raise ValueError("a repeat that came to its end has no memory")
+
+    @property
+    def has_several_latencies(self) -> bool:
+        """Whether the inferences are of several models; frames of all streams have one latency."""
+        return len(self.models) > 1 and self.plan.schedule is None
 
     @property
     def shortage_signs(self) -> tuple[Message, ...]:

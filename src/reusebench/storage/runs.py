@@ -12,9 +12,10 @@ from typing import Any
 
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan
-from reusebench.storage.metrics import METRICS, Metric
+from reusebench.storage.metrics import LATENCY, METRICS, Metric
 from reusebench.storage.recorded_program import Phase, Program
 from reusebench.storage.result import Result
+from reusebench.storage.result_figures import model_latencies
 from reusebench.storage.run_file import (
     BadFile,
     RunOrder,
@@ -104,6 +105,8 @@ class Measured:
     original: Configuration | None = None
     #: The unit of its application memory, PAGES or PSS; None for a program.
     counted_by: str | None = None
+    #: The model whose latency is its only figure; None for all other figures.
+    model: str | None = None
 
     def is_short(self, metric: Metric) -> bool:
         """Whether a shortage of memory may have made the figure too small."""
@@ -172,6 +175,8 @@ def run_of(file: StoredRun) -> Run:
     number = run_number(file.path)
     name = file.path.stem if number is None else file.path.stem.partition("_")[2]
     measured = [_measured_result(result.info, file.board) for result in file.results]
+    for result, whole in zip(file.results, tuple(measured)):
+        measured += _measured_latencies(result.info, whole)
     for program in file.programs:
         measured += _measured_phases(program, file.board)
     return Run(
@@ -238,6 +243,26 @@ def _measured_result(result: Result, board: str) -> Measured:
         original=original,
         counted_by=result.counted_by,
     )
+
+
+def _measured_latencies(result: Result, whole: Measured) -> Iterator[Measured]:
+    """Yield the latency of each of several models as a configuration of its own."""
+    if whole.outcome != "ok" or not result.has_several_latencies:
+        return
+    for model, latency in model_latencies(result):
+        yield replace(
+            whole,
+            configuration=_of_model(model, whole.configuration),
+            values={LATENCY: latency.values},
+            original=_of_model(model, whole.original) if whole.original else None,
+            model=model,
+        )
+
+
+def _of_model(model: str, whole: Configuration) -> Configuration:
+    """Return one of the models of a configuration."""
+    detail = f"{whole.detail}, one of {len(whole.models)} models"
+    return replace(whole, detail=detail, models=(model,))
 
 
 def _measured_phases(program: Program, board: str) -> Iterator[Measured]:

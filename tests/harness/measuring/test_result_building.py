@@ -201,6 +201,7 @@ def test_speed_is_what_the_process_reported(plan: Plan) -> None:
         context_load_ns=((101, 102, 103),),
         first_inference_ns=((204, 205, 206),),
         idle_cpu_percent=(3.5,),
+        model_latency_ns=((21,),),
     )
 
 
@@ -220,6 +221,7 @@ def test_no_speed_where_nothing_computes(plan: Plan) -> None:
         context_load_ns=((), ()),
         first_inference_ns=((), ()),
         idle_cpu_percent=(3.5, 3.5),
+        model_latency_ns=(None, None),
     )
 
 

@@ -19,6 +19,7 @@ from tests.reports.stored import (
     FAILED,
     MACHINE,
     MIB,
+    MODELS,
     changed,
     dup,
     even,
@@ -72,7 +73,8 @@ def _configurations(storage: Path, count: int) -> Iterator[Result]:
         scenario = SCENARIOS[position % len(SCENARIOS)]
         costs = even(40) if scenario.baseline is None else dup(40, 10)
         yield changed(
-            result(storage, scenario.name, costs), streams=_STREAMS + position // len(SCENARIOS)
+            result(storage, scenario.name, costs, models=MODELS[:1]),
+            streams=_STREAMS + position // len(SCENARIOS),
         )
 
 

@@ -127,6 +127,7 @@ PROMISED = {
         "growing_confidence_percent resolution kept times_per_day growth_per_day"
         f" growth_per_day_low growth_per_day_high limit_per_day cycles_needed {_ORIGIN}"
     ),
+    "latencies": f"{_CONFIGURATION} model latency_ns latency_spread_ns {_ORIGIN}",
 }
 #: Tables with rows of each configuration; the page explains their common columns once.
 _OF_EACH = (
@@ -139,6 +140,7 @@ _OF_EACH = (
     "streams",
     "limits",
     "leaks",
+    "latencies",
 )
 
 

@@ -13,9 +13,9 @@ from reusebench.reports.results.recommendation import (
     recommendations,
 )
 from reusebench.reports.results.rows import Group
-from reusebench.reports.results.savings import APPLICATION, NPU
 from reusebench.reports.results.speed_change import AS_FAST, DISTURBED, FASTER, ONE_REPEAT, SLOWER
 from reusebench.storage.result import Result
+from reusebench.storage.savings import APPLICATION, NPU
 from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
     FAILED,

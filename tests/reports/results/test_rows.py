@@ -9,7 +9,7 @@ from reusebench.measured.plan import Model
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.grouping import newest_groups
 from reusebench.reports.results.rows import Group
-from reusebench.reports.results.savings import NPU, OVER_BASELINE
+from reusebench.storage.savings import NPU
 from tests.reports.stored import (
     FAILED,
     MIB,
@@ -37,7 +37,7 @@ def test_a_saving_is_in_percent_of_the_same_memory_of_the_baseline(full_group: G
     full = row_of(full_group, "full_dup")
     assert full.saved() == Figure(330 * MIB, 0)
     assert numbers(full.saved_percent()) == pytest.approx((100 * 330 / 510, 0))
-    assert numbers(full.saved_percent(OVER_BASELINE)) == pytest.approx((100 * 330 / 480, 0))
+    assert numbers(full.saved_over_baseline_percent) == pytest.approx((100 * 330 / 480, 0))
 
 
 def test_baseline_has_the_same_models(full_group: Group) -> None:

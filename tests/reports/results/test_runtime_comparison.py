@@ -9,7 +9,7 @@ from pathlib import Path
 from reusebench.measured.plan import Model
 from reusebench.reports.results.agreement import AGREES, DIFFERS
 from reusebench.reports.results.runtime_comparison import RuntimeComparison, runtime_comparison
-from reusebench.reports.results.savings import APPLICATION, NPU
+from reusebench.storage.savings import APPLICATION, NPU
 from tests.reports.stored import (
     MakeAccount,
     changed,

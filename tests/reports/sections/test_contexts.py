@@ -198,7 +198,7 @@ def test_no_figure_without_figures(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("npu", "axis"), [(None, "axis_over_baseline"), (npu_account, "axis_npu_memory")]
+    ("npu", "axis"), [(None, "axis_application_memory"), (npu_account, "axis_npu_memory")]
 )
 def test_resolutions_are_drawn_over_the_numbers_measured(
     tmp_path: Path, npu: MakeAccount | None, axis: str

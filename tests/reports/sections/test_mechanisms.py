@@ -78,14 +78,14 @@ def test_a_cell_says_verdict_and_what_was_measured(group: Group) -> None:
     assert (table.heads, table.looks) == (["Mechanism", "here: application memory, %"], ["", "g0"])
     assert {cells[0]: cells[1] for _, cells in table.rows} == {
         "Partial dup": "not compared",
-        "Full dup": "68.8 %",
+        "Full dup": "64.7 %",
         "Shared context": "fails",
         "Internal reuse": "saves nothing",
         "Internal reuse, largest last": "saves nothing",
         "All outside (create_mem)": "not supported",
         "All outside (MMZ)": "not supported",
         "Zero-copy input and output": "3.00 MiB less copied",
-        "Lean": "75.0 %; 3.00 MiB less copied",
+        "Lean": "70.6 %; 3.00 MiB less copied",
     }
 
 
@@ -202,7 +202,7 @@ def test_rows_have_figures_and_english_reasons(group: Group) -> None:
         None,
     ]
     sizes = [full[f"{name}_bytes"] for name in ("saved", "spread", "whole", "copies_avoided")]
-    assert sizes == [330 * MIB, 3 * MIB, 480 * MIB, 0]
+    assert sizes == [330 * MIB, 3 * MIB, 510 * MIB, 0]
     assert rows["lean"]["combined"] == "full_dup internal_reuse native_io shared_tensors"
     assert rows["internal_reuse"]["verdict"] == SAVES_NOTHING
     lacking = rows["external_mmz"]

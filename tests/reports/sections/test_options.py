@@ -37,17 +37,17 @@ def group(tmp_path: Path) -> Group:
 
 
 def test_each_option_beside_the_default(group: Group) -> None:
-    """A row has memory above the baseline, its change, the change of speed, and outputs."""
+    """A row has application memory, its change, the change of speed, and outputs."""
     table = options_table(group.rows, ENGLISH)
     assert table is not None
-    assert table.heads[:3] == ["Option", "Memory above the baseline, MiB", "Change, MiB"]
+    assert table.heads[:3] == ["Option", "Application memory, MiB", "Change, MiB"]
     rows = {cells[0]: list(cells[1:]) for _, cells in table.rows}
-    assert rows["Default options"] == ["40.0 ±0.5", "-", "-", "20.00 ±0.00", "-", "-", "measured"]
+    assert rows["Default options"] == ["70.0 ±0.5", "-", "-", "20.00 ±0.00", "-", "-", "measured"]
     light = rows["light=1"]
-    assert light[:3] == ["30.0 ±0.5", "-10.0 ±1.0", "-25.0 ±2.5"]
+    assert light[:3] == ["60.0 ±0.5", "-10.0 ±1.0", "-14.3 ±1.4"]
     assert light[-2:] == ["within 3e-7", "measured"]
     # Fewer bits change outputs on purpose, so the row keeps its figures.
-    assert rows["fast=1"][0] == "40.0 ±0.5"
+    assert rows["fast=1"][0] == "70.0 ±0.5"
     assert rows["fast=1"][-2:] == ["differ by 0.5", "outputs differ"]
     assert rows["new=1"][-2:] == ["not compared", "not supported"]
 

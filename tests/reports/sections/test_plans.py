@@ -79,7 +79,8 @@ def test_a_plan_is_compared_with_itself_without_reuse(tmp_path: Path) -> None:
     assert known(row_of(group, "gate").saved()).median == 45 * MIB
     (sentence,) = answers(group.rows, _ENGLISH)
     assert sentence.startswith(
-        "gate saves 45.0 MiB ±0.0 of application memory compared with gate, no reuse: 45.0 %"
+        "gate saves 45.0 MiB ±0.0 of the 130.0 MiB of application memory that gate, no reuse takes:"
+        " 34.6 %."
     )
 
 

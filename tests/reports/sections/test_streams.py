@@ -126,7 +126,7 @@ def test_the_page_has_the_published_table_with_frames(streams_group: Group) -> N
     )
     assert full["Import / decoding / inference, MiB"] == "30.0 / 64.0 / 150.0"
     assert (full["Frames/s"], full["Frames lost, %"]) == ("43.5 ±0.5", "63.8")
-    assert full["Latency, median / 99 % / longest, ms"] == "60.0 / 114.0 / 156.0"
+    assert full["Latency, median / 99 % / longest, ms"] == "60.00 / 114.00 / 156.00"
     grey = [list(cells) for look, cells in table.rows if look == "published"]
     assert [cells[1:3] for cells in grey] == [
         ["2.12 GB", "368 MB"],
@@ -150,7 +150,7 @@ def test_too_slow_a_machine_is_said_to_be(tmp_path: Path) -> None:
     """
     said = sustained(tmp_path, {NAMES[0]: 120, NAMES[1]: 40, NAMES[2]: 44})
     assert said[0].startswith(
-        "This machine is too slow for it: it sustained 40 to 44 of 120 frames a second."
+        "This machine is too slow for it: it sustained 40.0 to 44.0 of 120 frames a second."
     )
     assert "Decoding alone kept up" in said[0]
     assert "comparison of memory holds" in said[1]
@@ -160,13 +160,13 @@ def test_some_modes_may_be_too_slow(tmp_path: Path) -> None:
     """The slow modes are named with the rate that they sustained."""
     said = sustained(tmp_path, {NAMES[1]: 40, NAMES[2]: 120})
     assert "Not every mode kept up with 120 frames a second on this machine" in said[0]
-    assert f"{ENGLISH.scenario(NAMES[1])} 40. The others kept up." in said[0]
+    assert f"{ENGLISH.scenario(NAMES[1])} 40.0. The others kept up." in said[0]
 
 
 def test_a_machine_that_cannot_decode_all_frames(tmp_path: Path) -> None:
     """If decoding alone is too slow, the inferences are not the reason."""
     assert (
-        "cannot even decode that many: decoding alone sustained 80 "
+        "cannot even decode that many: decoding alone sustained 80.0 "
         in sustained(tmp_path, {NAMES[0]: 80, NAMES[1]: 40})[0]
     )
 
@@ -174,7 +174,7 @@ def test_a_machine_that_cannot_decode_all_frames(tmp_path: Path) -> None:
 def test_a_machine_that_keeps_up(tmp_path: Path) -> None:
     """One sentence is enough."""
     (said,) = sustained(tmp_path, {NAMES[0]: 120, NAMES[1]: 120})
-    assert said == "Every mode kept up: it processed 120 of 120 frames a second."
+    assert said == "Every mode kept up: it processed 120.0 of 120 frames a second."
 
 
 def test_as_fast_as_possible(tmp_path: Path) -> None:
@@ -185,8 +185,8 @@ def test_as_fast_as_possible(tmp_path: Path) -> None:
         for name, rate in zip(NAMES[:2], (240, 44))
     ]
     assert frame_sentences(stored_workload(tmp_path, *infos), ENGLISH) == [
-        f"As fast as possible, frames a second: {ENGLISH.scenario(NAMES[1])} 44.",
-        "Decoding alone: 240 frames a second.",
+        f"As fast as possible, frames a second: {ENGLISH.scenario(NAMES[1])} 44.0.",
+        "Decoding alone: 240.0 frames a second.",
     ]
 
 
@@ -408,7 +408,7 @@ def test_a_page_of_streams_alone_does_not_mention_inferences(
     shown = opening([streams_group], ["here"], ENGLISH)
     assert shown.others == [
         "Streams of video: here kept 40.5 to 43.5 of 120 frames a second, and Streams, full dup"
-        " saves 68.8 % of the memory of inference."
+        " saves 57.5 % of application memory."
     ]
     (answer,) = shown.answers
     assert answer.figures[-1].head == ENGLISH("answer_frames")
@@ -459,7 +459,7 @@ def test_streams_have_a_table_of_their_own_in_the_terminal(tmp_path: Path) -> No
     (group,) = groups_of(tmp_path)
     lines = printed(group).splitlines()
     (full,) = (line.split() for line in lines if line.startswith("streams_full_dup "))
-    assert full == ["streams_full_dup", "244.0", "330.0", "57.5", "43.5", "63.8", "114.0"]
+    assert full == ["streams_full_dup", "244.0", "330.0", "57.5", "43.5", "63.8", "114.00"]
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)
 
@@ -470,7 +470,7 @@ def test_a_run_that_was_cut_off_has_its_line(tmp_path: Path) -> None:
         group_of(tmp_path, streams_result(tmp_path, NAMES[3]), cut_off(tmp_path, NAMES[4]))
     )
     (line,) = (line.split() for line in text.splitlines() if line.startswith(f"{NAMES[4]} "))
-    assert line[1:] == ["-", "-", "-", "40.0", "66.7", "114.0"]
+    assert line[1:] == ["-", "-", "-", "40.0", "66.7", "114.00"]
     assert "! Cut off before the end" in text
 
 

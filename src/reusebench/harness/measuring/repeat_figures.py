@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from reusebench.harness.measuring.repeat import Repeat
+from reusebench.measured.plan import Plan
 from reusebench.storage.result import PAGES
 from reusebench.targets.barriers import BarrierReading, StepData
 
@@ -16,6 +17,7 @@ __all__ = [
     "application_memory",
     "counted_by",
     "memory_figures",
+    "model_latencies",
     "npu_memory",
 ]
 
@@ -169,14 +171,18 @@ def memory_figures(counted_by: str) -> Mapping[str, RepeatFigure]:
 # Speed
 
 
-def _latency_median(repeat: Repeat) -> int | None:
+def model_latencies(plan: Plan, repeat: Repeat) -> tuple[int | None, ...] | None:
+    """Return the median of all inferences of each model; None before the steady state.
+
+    A model without a context has no latency.
+    """
     steady = repeat.last("steady")
     if steady is None:
         return None
-    all_latencies_ns: list[int] = []
-    for latencies_ns in steady.data.latencies_ns:
-        all_latencies_ns += latencies_ns
-    return round(statistics.median(all_latencies_ns))
+    by_model: list[list[int]] = [[] for _ in plan.models]
+    for context, latencies_ns in zip(plan.contexts, steady.data.latencies_ns):
+        by_model[context.model] += latencies_ns
+    return tuple(round(statistics.median(values)) if values else None for values in by_model)
 
 
 def _throughput(repeat: Repeat) -> float | None:
@@ -216,9 +222,8 @@ def _frames_lost_percent(repeat: Repeat) -> float | None:
     return 100 * (frames.dropped + frames.missed) / frames.due
 
 
-#: Key: field of storage.result.Speed.
+#: Key: field of storage.result.Speed. Latencies depend on the plan: see model_latencies.
 SPEED_FIGURES: Mapping[str, RepeatFigure] = {
-    "latency_median_ns": _latency_median,
     "throughput_per_s": _throughput,
     "context_load_ns": _of_each_context("context", lambda data: data.load_ns),
     "first_inference_ns": _of_each_context("first_inference", lambda data: data.latency_ns),

@@ -12,6 +12,7 @@ from reusebench.harness.measuring.repeat_figures import (
     STREAM_SPEED_FIGURES,
     counted_by,
     memory_figures,
+    model_latencies,
     npu_memory,
 )
 from reusebench.harness.measuring.shortage_evidence import shortage_of
@@ -159,7 +160,19 @@ def _memory(repeats: Sequence[Repeat], kind: str) -> MemoryFigures:
 
 def _speed(plan: Plan, repeats: Sequence[Repeat]) -> Speed:
     figures = STREAM_SPEED_FIGURES if plan.schedule else SPEED_FIGURES
-    return Speed(**{name: tuple(map(figure_of, repeats)) for name, figure_of in figures.items()})
+    speed = {name: tuple(map(figure_of, repeats)) for name, figure_of in figures.items()}
+    if plan.schedule:
+        return Speed(**speed)
+    latencies = tuple(model_latencies(plan, repeat) for repeat in repeats)
+    medians = tuple(map(_only_latency, latencies))
+    return Speed(**speed, latency_median_ns=medians, model_latency_ns=latencies)
+
+
+def _only_latency(latencies_ns: Sequence[int | None] | None) -> int | None:
+    """Return the latency of a single model; latencies of several are not one figure."""
+    if latencies_ns is None or len(latencies_ns) != 1:
+        return None
+    return latencies_ns[0]
 
 
 def _copies(repeats: Sequence[Repeat]) -> tuple[Copies, ...] | None:

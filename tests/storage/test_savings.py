@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from reusebench.reports.base.statistics import Figure
-from reusebench.reports.results.savings import (
+from reusebench.storage.savings import (
+    APPLICATION,
     LESS,
     MORE,
     NPU,
-    OVER_BASELINE,
     SAME,
     Saving,
     best_percent,
@@ -35,7 +35,7 @@ def test_application_memory_differs_if_it_shows(
     saved_mib: float, spread_mib: float, change: str
 ) -> None:
     """A saving exceeds the spread of repeats, and a tenth of a MiB, which rounding hides."""
-    saving = Saving(OVER_BASELINE, Figure(100 * MIB), Figure(saved_mib * MIB, spread_mib * MIB))
+    saving = Saving(APPLICATION, Figure(100 * MIB), Figure(saved_mib * MIB, spread_mib * MIB))
     assert saving.change == change
 
 
@@ -62,8 +62,8 @@ def test_the_best_is_of_what_can_be_measured() -> None:
 
 
 def test_npu_memory_decides_if_there_is_any(tmp_path: Path) -> None:
-    """Without NPU memory, application memory over the import decides."""
-    for npu, memory in ((npu_account, NPU), (None, OVER_BASELINE)):
+    """Without NPU memory, application memory decides."""
+    for npu, memory in ((npu_account, NPU), (None, APPLICATION)):
         infos = [
             result(tmp_path, name, even(40, spread=1), npu=npu)
             for name in ("no_reuse", "partial_dup")

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reusebench.reports.base.formatting import mib
-from reusebench.reports.base.statistics import Figure
+from reusebench.storage.formatting import mib
+from reusebench.storage.measured_figure import Figure
 
-#: Memories of which savings are computed, by their names in storage.result.Memory.
+__all__ = [
+    "APPLICATION",
+    "LESS",
+    "MORE",
+    "NPU",
+    "SAME",
+    "SYSTEM",
+    "Saving",
+    "best_percent",
+    "saving_of",
+]
+
+#: Memories of which savings are computed, by their names in storage.result.MemoryFigures.
 APPLICATION = "application_memory_bytes"
-OVER_BASELINE = "application_memory_over_baseline_bytes"
 NPU = "npu_memory_bytes"
 SYSTEM = "system_memory_bytes"
 LESS = "less"
@@ -19,7 +30,10 @@ MORE = "more"
 
 @dataclass(frozen=True)
 class Saving:
-    """The saving of one memory, in bytes; below zero the configuration takes more."""
+    """The saving of one memory, in bytes; below zero the configuration takes more.
+
+    Its spread is the sum of both sides' spreads.
+    """
 
     memory: str
     #: The memory of the baseline.
