@@ -13,11 +13,15 @@ _INDEX = "search/search_index.json"
 _OTHER_LANGUAGE = re.compile(r"^\[(中文|English)\]\([^)]*\.md\)\n?", re.MULTILINE)
 #: The folder that the theme's script takes its search index from.
 _BASE = re.compile(r'"base": "(?:\.\./)?\.\."')
+#: The end of a line between Chinese characters, which a browser would show as a space.
+_CHINESE_LINE_END = re.compile(
+    "(?<=[\u3001-\u9fff\uff01-\uff5e])\n {0,3}(?=[\u3001-\u9fff\uff01-\uff5e])"
+)
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Return the page without the link to its other language."""
-    return _OTHER_LANGUAGE.sub("", markdown, count=1)
+    """Return the page without the link to its other language, and Chinese lines joined."""
+    return _CHINESE_LINE_END.sub("", _OTHER_LANGUAGE.sub("", markdown, count=1))
 
 
 def on_post_page(output: str, page: Any, **_: object) -> str:
