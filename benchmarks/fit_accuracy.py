@@ -1,4 +1,4 @@
-"""Accuracy of `reusebench fit` on a CPU: predicted and measured, for docs/how-to/fit.md.
+"""Accuracy of `reusebench fit` on a CPU: predicted and measured, for docs/evidence/fit.md.
 
     python -m benchmarks.fit_accuracy --runtime onnxruntime --storage DIR MODEL.onnx [MODEL.onnx]
 

@@ -1,4 +1,4 @@
-"""Whether `reusebench fit` keeps its ± on a CPU: generated networks, for docs/how-to/fit.md.
+"""Whether `reusebench fit` keeps its ± on a CPU: generated networks, for docs/evidence/fit.md.
 
     python -m benchmarks.fit_graphs --storage DIR --seeds 1-30 [--runtime NAME] [--beside]
 

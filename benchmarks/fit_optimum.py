@@ -1,4 +1,4 @@
-"""Proof that `reusebench fit` recommends the best layout: the table of docs/how-to/fit.md.
+"""Proof that `reusebench fit` recommends the best layout: the table of docs/evidence/fit.md.
 
     python -m benchmarks.fit_optimum --target vboard:rk3588 --rknn-library librknnrt.so \\
         --streams 2 mobilenet_v2-96
