@@ -62,7 +62,7 @@ _NPU_FILES = (
 )
 
 #: Memory of equal processes differs by 1 to 5 %, sometimes by 15 %
-#: (docs/reference/measure.md, "How often").
+#: (docs/explanation/repeats.md).
 _NOISE = 0.15
 _NOISE_BYTES = 1 << 20
 _NOISY = ("application_memory_bytes", "application_memory_over_baseline_bytes")

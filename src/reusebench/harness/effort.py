@@ -40,7 +40,7 @@ class Effort:
 
 
 #: Less than 6 minutes of ONNX Runtime on 2 cores. Most configurations have 144 timed inferences or
-#: more; more rounds would narrow no figure of memory. docs/reference/measure.md has the
+#: more; more rounds would narrow no figure of memory. docs/explanation/repeats.md has the
 #: reasons for the numbers of repeats.
 DEFAULT = Effort(
     BuiltIn(
@@ -62,7 +62,7 @@ DEFAULT = Effort(
     clip=Clip(),
     cycles=20,
 )
-#: The effort of --quick; docs/reference/measure.md has the time of each of its parts.
+#: The effort of --quick; docs/evidence/first-answer.md has the time of each of its parts.
 QUICK = Effort(
     BuiltIn(
         stream=("mobilenet_v2", 224),
