@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
 import reusebench
 from benchmarks.faults.in_process import run_call
 from benchmarks.faults.trial import Kind, Wrong
+from reusebench.reports.base.paper import PAPERS
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.errors import ReportError
 from reusebench.reports.material import Material, read_material
@@ -78,7 +81,8 @@ def _figures(material: Material) -> Iterator[Callable[[], object]]:
         page = Page(material, texts_of(language))
         for section in SECTIONS:
             if section.applies(page):
-                yield from section.figures(page).values()
+                for draw, paper in product(section.figures(page).values(), PAPERS):
+                    yield partial(draw, paper)
 
 
 def odd_text(page: Path) -> Iterator[Wrong]:

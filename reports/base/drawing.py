@@ -1,4 +1,4 @@
-"""The drawing of figures: one width, and SVG that may stand inside a page or in a file of its own.
+"""The drawing of figures on a paper, wide or narrow, as SVG that may stand inside a page or a file.
 
 Text and lines of the axes take the page's own colour, so one figure serves light and dark. It is
 scaled with the page.
@@ -7,6 +7,7 @@ scaled with the page.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Optional
 
 import matplotlib as mpl
@@ -17,9 +18,16 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from reusebench.reports.base.figure_layout import BELOW_PAD_PX, LEFT_PAD_PX, WIDTH_PX, lay_out
+from reusebench.reports.base.figure_layout import (
+    BELOW_PAD_PX,
+    EDGE_PX,
+    LEFT_PAD_PX,
+    LINE_PX,
+    lay_out,
+)
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.svg import element_of
-from reusebench.reports.base.text_width import FONT_PX
+from reusebench.reports.base.text_width import FONT_PX, text_width, wrapped
 
 #: A colour that is used nowhere else, and replaced by the page's text colour.
 INK = "#010203"
@@ -64,13 +72,15 @@ mpl.rcParams.update(
     }
 )
 
-#: A function that draws a figure; it returns None if there is nothing to draw.
-Draw = Callable[[], Optional[str]]
+#: A function that draws a figure on a paper; it returns None if there is nothing to draw.
+Draw = Callable[[Paper], Optional[str]]
+#: Pixels between the end of a bar and its number.
+_LABEL_GAP_PX = 6
 
 
-def new_canvas(height_px: float) -> Canvas:
+def new_canvas(height_px: float, paper: Paper = WIDE) -> Canvas:
     """Return an empty figure of this height, to which the legend adds its own."""
-    return Canvas(figsize=(WIDTH_PX / 72, height_px / 72))
+    return Canvas(figsize=(paper.width_px / 72, height_px / 72))
 
 
 def svg_of(canvas: Canvas, legend: Sequence[Artist] = ()) -> str:
@@ -130,10 +140,25 @@ def bars(
     axes.autoscale_view()
 
 
-def label(axes: Axes, text: str, end: float, middle: float, **look: Any) -> None:
-    """Write a text after the end of a horizontal bar."""
-    look = {"va": "center", "fontsize": SMALL_FONT_PX, **look}
-    axes.annotate(text, (end, middle), (6, 0), textcoords="offset points", **look)
+#: The texts after the ends of horizontal bars: (text, end, middle of the row).
+Labels = Sequence[tuple[str, float, float]]
+
+
+def write_labels(axes: Axes, labels: Labels) -> None:
+    """Write texts after the ends of horizontal bars."""
+    look: dict[str, Any] = {"va": "center", "fontsize": SMALL_FONT_PX}
+    for text, end, middle in labels:
+        place = (_LABEL_GAP_PX, 0)
+        axes.annotate(text, (end, middle), place, textcoords="offset points", **look)
+
+
+def end_with_room(labels: Labels, panel_px: float) -> float:
+    """Return the end of an axis from 0, `panel_px` wide, on which the texts have room."""
+    ends = []
+    for text, end, _ in labels:
+        text_px = text_width(text, SMALL_FONT_PX) + 2 * _LABEL_GAP_PX
+        ends.append(end / max(1 - text_px / panel_px, 0.25))
+    return max(ends, default=0.0) or 1.0
 
 
 def whiskers(axes: Axes, ends: Sequence[tuple[float, float, float | None]]) -> None:
@@ -152,8 +177,53 @@ def whiskers(axes: Axes, ends: Sequence[tuple[float, float, float | None]]) -> N
         )
 
 
-def named_rows(axes: Axes, names: Sequence[str], middles: Sequence[float], end: float) -> None:
-    """Name rows of bars at the left; the rows go from the top to `end`, in pixels."""
-    axes.set_yticks(middles, names)
-    axes.set_ylim(end, 0)
-    axes.grid(axis="y", visible=False)
+@dataclass
+class Rows:
+    """Rows of bars below each other, in pixels from the top; a name is at the left, or above."""
+
+    paper: Paper
+    #: The height of all rows so far.
+    end_px: float = 0.0
+    _names: list[str] = field(default_factory=list)
+    #: The middle of each name.
+    _middles: list[float] = field(default_factory=list)
+
+    def add(self, name: str, height_px: float) -> float:
+        """Add a row whose bars have this height, and return the top of the bars."""
+        top_px = self.end_px
+        if self.paper.has_names_at_left:
+            self._middles.append(top_px + height_px / 2)
+        else:
+            name = wrapped(name, self.paper.width_px - 4 * EDGE_PX)
+            name_px = LINE_PX * (name.count("\n") + 1)
+            self._middles.append(top_px + name_px / 2)
+            top_px += name_px
+        self._names.append(name)
+        self.end_px = top_px + height_px
+        return top_px
+
+    @property
+    def panel_px(self) -> float:
+        """The width that is left for bars, about."""
+        names_px = 0.0
+        if self.paper.has_names_at_left:
+            names_px = max(map(text_width, self._names), default=0.0) + LEFT_PAD_PX
+        return self.paper.width_px - names_px - 3 * EDGE_PX
+
+    def draw_names(self, axes: Axes) -> None:
+        """Write the names, and limit the axes to the rows."""
+        axes.set_ylim(self.end_px, 0)
+        axes.grid(axis="y", visible=False)
+        if self.paper.has_names_at_left:
+            axes.set_yticks(self._middles, self._names)
+            return
+        axes.set_yticks([])
+        for name, middle in zip(self._names, self._middles):
+            axes.annotate(
+                name,
+                (0, middle),
+                (3, 0),
+                xycoords=("axes fraction", "data"),
+                textcoords="offset points",
+                va="center",
+            )

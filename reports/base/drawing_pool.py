@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import multiprocessing
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Optional
 
 import matplotlib as mpl
 
 from reusebench.reports.base.drawing import Draw
+from reusebench.reports.base.paper import PAPERS, WIDE, Paper
 from reusebench.system.processes import end_with
 
 #: A figure on the pages of one language: the language, and the figure's name.
 FigureKey = tuple[str, str]
-Figures = Mapping[FigureKey, "Future[Optional[str]]"]
+Figures = Mapping[tuple[FigureKey, Paper], "Future[Optional[str]]"]
 #: Shared with the processes that draw: they are forked, so it need not be sent.
 _jobs: dict[FigureKey, Draw] = {}
 
 
-def start_drawing(jobs: Mapping[FigureKey, Draw]) -> Figures:
-    """Start to draw on all CPUs, and return the future figures.
+def start_drawing(jobs: Mapping[FigureKey, Draw], papers: Sequence[Paper] = PAPERS) -> Figures:
+    """Start to draw on all CPUs, each figure on each paper, and return the future figures.
 
     Without /dev/shm this process draws.
     """
@@ -31,7 +33,8 @@ def start_drawing(jobs: Mapping[FigureKey, Draw]) -> Figures:
         return {}
     _jobs.clear()
     _jobs.update(jobs)
-    workers = min(len(_jobs), os.cpu_count() or 1)
+    drawings = list(itertools.product(_jobs, papers))
+    workers = min(len(drawings), os.cpu_count() or 1)
     try:
         context = multiprocessing.get_context("fork")
         pool = ProcessPoolExecutor(
@@ -43,21 +46,21 @@ def start_drawing(jobs: Mapping[FigureKey, Draw]) -> Figures:
     except OSError:
         # The locks between processes are files in /dev/shm, which small systems and containers
         # lack.
-        return {key: _drawn_here(key) for key in _jobs}
+        return {drawing: _drawn_here(*drawing) for drawing in drawings}
 
     # A collection would write into every object that the processes share, and takes a quarter of
     # the time of drawing.
     gc.disable()
-    figures = {key: pool.submit(_draw, key) for key in _jobs}
+    figures = {drawing: pool.submit(_draw, *drawing) for drawing in drawings}
     pool.shutdown(wait=False)
     return figures
 
 
-def finished(figures: Figures, language: str) -> dict[str, str]:
+def finished(figures: Figures, language: str, paper: Paper = WIDE) -> dict[str, str]:
     """Return the figures of a language by their names; those with nothing to draw are left out."""
     drawn = {}
-    for (figure_language, name), future in figures.items():
-        if figure_language == language:
+    for ((figure_language, name), figure_paper), future in figures.items():
+        if (figure_language, figure_paper) == (language, paper):
             svg = future.result()
             if svg is not None:
                 drawn[name] = svg
@@ -72,13 +75,13 @@ def _begin_worker(parent: int) -> None:
     end_with(parent)
 
 
-def _drawn_here(key: FigureKey) -> Future[Optional[str]]:
+def _drawn_here(key: FigureKey, paper: Paper) -> Future[Optional[str]]:
     figure: Future[Optional[str]] = Future()
-    figure.set_result(_draw(key))
+    figure.set_result(_draw(key, paper))
     return figure
 
 
-def _draw(key: FigureKey) -> str | None:
+def _draw(key: FigureKey, paper: Paper) -> str | None:
     # Ids are digests of their contents and of this salt, so figures of one page share none.
-    mpl.rcParams["svg.hashsalt"] = key[1]
-    return _jobs[key]()
+    mpl.rcParams["svg.hashsalt"] = f"{key[1]} {paper.name}"
+    return _jobs[key](paper)

@@ -15,16 +15,15 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.gridspec import SubplotSpec
 from matplotlib.ticker import MaxNLocator
 
-from reusebench.reports.base.text_width import FONT_PX, text_width
+from reusebench.reports.base.text_width import FONT_PX, text_width, wrapped
 
-WIDTH_PX = 760
 #: Padding between an axis and its numbers, which are to its left or below.
 LEFT_PAD_PX = 6.0
 BELOW_PAD_PX = 10.0
 #: Padding around the figure and between panels, and the height of a line of text.
-_EDGE_PX = 6.0
+EDGE_PX = 6.0
 _BETWEEN_PX = 18.0
-_LINE_PX = 17.0
+LINE_PX = 17.0
 #: An entry of the legend: its mark, the gap to its text, and the gap to the next entry.
 _MARK_EM = 1.4
 _MARK_PAD_EM = 0.5
@@ -45,15 +44,12 @@ class _Labels:
     #: The parts of the first and the last number that reach beyond the ends of the x axis.
     first_half: float
     last_half: float
-    has_title: bool
 
 
 def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
     """Place the axes, which are in one grid, and the legend above them."""
-    legend_px = _add_legend(canvas, legend) if legend else 0.0
-    width_px, plots_px = canvas.get_size_inches() * 72
-    height_px = plots_px + legend_px
-    canvas.set_size_inches(width_px / 72, height_px / 72)
+    width_px, height_px = canvas.get_size_inches() * 72
+    legend_px = _add_legend(canvas, legend, width_px) if legend else 0.0
     canvas.patch.set_visible(False)
 
     cells: dict[Axes, SubplotSpec] = {}
@@ -64,20 +60,24 @@ def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
             cells[axes] = cell
             labels[axes] = _prepare(axes)
     left, below = _grid_margins(cells, labels)
-    right_px = max(_EDGE_PX, *(space.last_half for space in labels.values()))
-    title_px = _LINE_PX * any(space.has_title for space in labels.values())
-
-    top_px = legend_px + _EDGE_PX + title_px
-    bottom_px = _EDGE_PX + below[-1]
+    right_px = max(EDGE_PX, *(space.last_half for space in labels.values()))
     # The space between panels is a share of a panel, which is the remaining space.
     gap_x = max(left[1:], default=0) + max(right_px, _BETWEEN_PX)
-    gap_y = max(below[:-1], default=0) + title_px + _BETWEEN_PX / 2
     columns = len(left)
     rows = len(below)
-    panel_x = (width_px - _EDGE_PX - left[0] - right_px - gap_x * (columns - 1)) / columns
+    panel_x = (width_px - EDGE_PX - left[0] - right_px - gap_x * (columns - 1)) / columns
+    title_lines = max(_wrap_title(axes, panel_x) for axes in labels)
+    title_px = LINE_PX * title_lines
+
+    # The caller has counted a line of titles, but no further ones.
+    height_px += legend_px + LINE_PX * max(0, title_lines - 1) * rows
+    canvas.set_size_inches(width_px / 72, height_px / 72)
+    top_px = legend_px + EDGE_PX + title_px
+    bottom_px = EDGE_PX + below[-1]
+    gap_y = max(below[:-1], default=0) + title_px + _BETWEEN_PX / 2
     panel_y = (height_px - top_px - bottom_px - gap_y * (rows - 1)) / rows
     canvas.subplots_adjust(
-        left=(_EDGE_PX + left[0]) / width_px,
+        left=(EDGE_PX + left[0]) / width_px,
         right=1 - right_px / width_px,
         bottom=bottom_px / height_px,
         top=1 - top_px / height_px,
@@ -88,33 +88,45 @@ def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
         # Without coordinates all tick labels are measured once more. Panels may be of different
         # heights.
         axes_height_px = axes.get_position().height * height_px
-        axes.yaxis.set_label_coords((_LINE_PX / 2 - space.left) / panel_x, 0.5)
-        axes.xaxis.set_label_coords(0.5, (_LINE_PX - space.below) / axes_height_px)
+        axes.yaxis.set_label_coords((LINE_PX / 2 - space.left) / panel_x, 0.5)
+        axes.xaxis.set_label_coords(0.5, (LINE_PX - space.below) / axes_height_px)
 
 
 def _prepare(axes: Axes) -> _Labels:
     """Limit the ticks of the axes, and return the space that the labels take."""
     axes.patch.set_visible(False)
+    for gridline in (*axes.get_xgridlines(), *axes.get_ygridlines()):
+        # None is outside: a clip would make the page longer.
+        gridline.set_clip_on(False)
     for axis, most_ticks in ((axes.xaxis, _MOST_X_TICKS), (axes.yaxis, _MOST_Y_TICKS)):
         locator = axis.get_major_locator()
         if isinstance(locator, MaxNLocator):
             locator.set_params(nbins=most_ticks)
 
     x_labels = _tick_labels(axes.xaxis)
-    left_px = _LINE_PX * bool(axes.get_ylabel())
+    left_px = LINE_PX * bool(axes.get_ylabel())
     if _has_labels(axes.yaxis):
         left_px += _widest(_tick_labels(axes.yaxis)) + LEFT_PAD_PX
-    below_px = _LINE_PX * bool(axes.get_xlabel())
+    below_px = LINE_PX * bool(axes.get_xlabel())
     if x_labels and _has_labels(axes.xaxis):
         lines = max(text.count("\n") + 1 for text in x_labels)
-        below_px += _LINE_PX * lines + BELOW_PAD_PX
+        below_px += LINE_PX * lines + BELOW_PAD_PX
     return _Labels(
         left=left_px,
         below=below_px,
         first_half=_widest(x_labels[:1]) / 2,
         last_half=_widest(x_labels[-1:]) / 2,
-        has_title=bool(axes.get_title(loc="left")),
     )
+
+
+def _wrap_title(axes: Axes, width_px: float) -> int:
+    """Wrap the title of a panel to its width, and return the number of lines."""
+    title = axes.get_title(loc="left")
+    if not title:
+        return 0
+    lines = wrapped(title, width_px)
+    axes.set_title(lines)
+    return lines.count("\n") + 1
 
 
 def _grid_margins(
@@ -151,12 +163,21 @@ def _tick_labels(axis: Axis) -> list[str]:
     return labels
 
 
-def _add_legend(canvas: Canvas, entries: Sequence[Artist]) -> float:
-    """Add the legend at the top, in as many columns as fit, and return its height in pixels."""
+def _add_legend(canvas: Canvas, entries: Sequence[Artist], width_px: float) -> float:
+    """Add the legend at the top, in as many columns as fit, and return its height in pixels.
+
+    An entry that is wider than the figure has several lines.
+    """
     around_px = FONT_PX * (_MARK_EM + _MARK_PAD_EM + _ENTRY_GAP_EM)
-    widths = [text_width(str(entry.get_label())) + around_px for entry in entries]
+    further_lines = 0
+    widths = []
+    for entry in entries:
+        text = wrapped(str(entry.get_label()), width_px - around_px)
+        entry.set_label(text)
+        further_lines += text.count("\n")
+        widths.append(_widest([text]) + around_px)
     columns = len(entries)
-    while columns > 1 and _legend_width(widths, columns) > WIDTH_PX:
+    while columns > 1 and _legend_width(widths, columns) > width_px:
         columns -= 1
     canvas.legend(
         handles=entries,
@@ -171,7 +192,7 @@ def _add_legend(canvas: Canvas, entries: Sequence[Artist]) -> float:
         labelspacing=(_ENTRY_LINE_PX - FONT_PX) / FONT_PX,
     )
     lines = -(-len(entries) // columns)
-    return _ENTRY_LINE_PX * lines + _EDGE_PX
+    return _ENTRY_LINE_PX * lines + LINE_PX * further_lines + EDGE_PX
 
 
 def _legend_width(widths: Sequence[float], columns: int) -> float:

@@ -10,6 +10,8 @@ import jinja2
 from markupsafe import Markup
 
 from reusebench.reports.base.anchors import Anchors
+from reusebench.reports.base.drawing_pool import Figures, finished
+from reusebench.reports.base.paper import NARROW
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.system.files import replacing
 
@@ -38,15 +40,15 @@ def write_page(
     language: str,
     first: str,
     title: str,
-    figures: Mapping[str, str],
+    figures: Figures,
     groups_in_ids: Mapping[str, str],
     table_format: str | None = None,
     **values: Any,
 ) -> Path:
     """Write the page from its template into the folder, and return its path.
 
-    It links to the same page in the other languages. The title is a key of the texts, figures are
-    SVG elements. `groups_in_ids` has a name of each group, and `table_format` the ending of the
+    It links to the same page in the other languages. The title is a key of the texts; `figures` are
+    being drawn. `groups_in_ids` has a name of each group, and `table_format` the ending of the
     exported tables beside the page, if there are any.
     """
     others = [other for other in LANGUAGES if other != language]
@@ -58,7 +60,8 @@ def write_page(
             (other, texts_of(other)("language_name"), page_name(stem, other, first))
             for other in others
         ],
-        figures={name: Markup(svg) for name, svg in figures.items()},
+        figures={name: Markup(svg) for name, svg in finished(figures, language).items()},
+        narrow={name: Markup(svg) for name, svg in finished(figures, language, NARROW).items()},
         anchors=Anchors(groups_in_ids),
         tables_folder=TABLES_FOLDER,
         table_format=table_format,

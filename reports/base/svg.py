@@ -22,11 +22,21 @@ _NEEDLESS = re.compile(
     r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>|\s*\n",
     re.DOTALL,
 )
-#: Parts of tags that a page does not need: generated ids, digits that no screen shows, defaults.
+#: Parts of tags that a page does not need: generated ids and defaults.
 _NEEDLESS_IN_TAGS = re.compile(
-    r' id="[\w.]+_\d+"|(?<=\.\d\d)\d+| transform="rotate\(-0 [^)]*\)"'
+    r' id="[\w.]+_\d+"| transform="rotate\(-0 [^)]*\)"'
     r'|font-size: 12px; |font-family: [^;"]*; |text-anchor: start; |; fill: currentColor(?=")'
+    r'| xmlns:xlink="[^"]*"|(?<= )xlink:(?=href)'
 )
+_TAG = re.compile("<[^>]*>")
+_PLACE = re.compile(' (?:d|x|y|width|height|transform)="[^"]*"')
+#: Digits that no screen shows.
+_DIGITS = re.compile(r"(?<=\.\d)\d+")
+_GROUP = re.compile("<g[^>]*>|</g>")
+#: Lines of equal look that follow each other.
+_LINES = re.compile(r'(<path d="[^"]*"([^>]*fill: none[^>]*)/>)(?:<path d="[^"]*"\2/>)+')
+#: Marks of equal look, which are alone in a group.
+_MARKS = re.compile(r'<g([^>]*)>((?:<use href="#\w+" x="[^"]*" y="[^"]*"( style="[^"]*")/>)+)</g>')
 _FILE_FONTS = (
     "'DejaVu Sans', Verdana, Arial, 'Noto Sans CJK SC', 'Source Han Sans SC', 'Microsoft YaHei',"
     " sans-serif"
@@ -64,14 +74,56 @@ def element_of(canvas: Canvas, ink: str) -> str:
 
 
 def _without_needless(svg: str) -> str:
-    """Return the svg element of matplotlib's file, half as long and looking the same."""
+    """Return the svg element of matplotlib's file, a third as long and looking the same."""
     element = _NEEDLESS.sub(" ", svg[svg.index("<svg") :])
     element = re.sub(">\\s+<", "><", element).strip()
-    element = re.sub("<[^>]*>", lambda tag: _NEEDLESS_IN_TAGS.sub("", tag.group()), element)
+    element = _TAG.sub(lambda tag: _NEEDLESS_IN_TAGS.sub("", tag.group()), element)
+    element = _PLACE.sub(lambda place: _DIGITS.sub("", place.group()), element)
+    element = _without_plain_groups(element)
+    element = _MARKS.sub(_with_one_style, element)
+    element = _LINES.sub(_as_one_path, element)
+    element = re.sub(' d="([^"]*)"', lambda path: f' d="{_dense(path[1])}"', element)
+    element = re.sub(' style="([^"]*)"', lambda style: style.group().replace("; ", ";"), element)
     return element.replace(
         "<svg ",
         f'<svg font-size="{FONT_PX}" fill="currentColor" stroke-linejoin="round" ',
         1,
+    )
+
+
+def _without_plain_groups(element: str) -> str:
+    """Leave out the groups that have no look of their own; their members stay."""
+    is_kept: list[bool] = []
+
+    def kept(tag: re.Match[str]) -> str:
+        if tag.group() != "</g>":
+            is_kept.append(tag.group() != "<g>")
+            return tag.group() if is_kept[-1] else ""
+        return tag.group() if is_kept.pop() else ""
+
+    return _GROUP.sub(kept, element)
+
+
+def _with_one_style(group: re.Match[str]) -> str:
+    """Return the marks of a group with their style at the group, if all have the same."""
+    look, marks, style = group.groups()
+    if len(set(re.findall(' style="[^"]*"', marks))) > 1:
+        return group.group()
+    return f"<g{look}{style}>{marks.replace(style, '')}</g>"
+
+
+def _as_one_path(lines: re.Match[str]) -> str:
+    """Return lines of equal look as one path."""
+    path = "".join(re.findall(' d="([^"]*)"', lines.group()))
+    return f'<path d="{path}"{lines[2]}/>'
+
+
+def _dense(path: str) -> str:
+    """Return the commands of a path without spaces, zeros and letters that it can do without."""
+    path = re.sub(r"(\d)\.0(?!\d)", r"\1", path)
+    path = re.sub(r"\s*([A-Za-z])\s*", r"\1", path)
+    return re.sub(
+        "(?<=L)[^A-Za-z]+(?:L[^A-Za-z]+)+", lambda lines: lines[0].replace("L", " "), path
     )
 
 
@@ -91,4 +143,7 @@ def _as_file(svg: str) -> str:
     start = re.sub(r'width="([\d.]+)pt" height="([\d.]+)pt"', r'width="\1" height="\2"', start)
     paper = '<rect width="100%" height="100%" fill="#ffffff"/>'
     file = f'{start} font-family="{_FILE_FONTS}"{end}{paper}{rest}\n'
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{file.replace("currentColor", "#1a1a1a")}'
+    # Older viewers know no other links.
+    file = file.replace(" href=", " xlink:href=").replace("currentColor", "#1a1a1a")
+    file = file.replace("<svg ", '<svg xmlns:xlink="http://www.w3.org/1999/xlink" ', 1)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{file}'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 
 from matplotlib.font_manager import FontProperties, findfont, get_font
@@ -18,6 +19,22 @@ def text_width(text: str, size_px: float = FONT_PX) -> float:
     Matplotlib's font has no Chinese characters, which are square.
     """
     return size_px * sum(map(_character_width, text))
+
+
+def wrapped(text: str, width_px: float, size_px: float = FONT_PX) -> str:
+    """Return a text in lines of at most this width; only a longer word is broken.
+
+    A line of Chinese may end after any character.
+    """
+    lines = [""]
+    for part in re.findall(
+        r"[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+|\s+", text
+    ):
+        if text_width(lines[-1] + part, size_px) > width_px and lines[-1].strip():
+            lines.append("")
+        if lines[-1] or not part.isspace():
+            lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def shortened(text: str, width_px: float) -> str:

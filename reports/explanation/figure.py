@@ -10,15 +10,17 @@ from matplotlib.colors import to_rgba
 
 from reusebench.reports.base.drawing import (
     INK,
+    Rows,
     bars,
-    label,
-    named_rows,
+    end_with_room,
     new_canvas,
     patch,
     svg_of,
     whiskers,
+    write_labels,
 )
 from reusebench.reports.base.formatting import MIB, mib
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.application_prediction import APPLICATION_COMPONENTS
@@ -58,7 +60,7 @@ class _Lane:
         return (self.figure.spread or 0) / MIB
 
 
-def explanation_figure(rows: Sequence[Row], texts: Texts) -> str | None:
+def explanation_figure(rows: Sequence[Row], texts: Texts, paper: Paper = WIDE) -> str | None:
     """Draw claim, prediction and measurement of each scenario; None if nothing was measured."""
     shown = _shown_memories(rows)
     if not shown:
@@ -66,26 +68,24 @@ def explanation_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     is_npu = next(iter(shown.values())).is_npu
 
     lanes: list[tuple[float, _Lane]] = []
-    row_middles = []
-    end_px = 0.0
+    labels = []
+    drawn = Rows(paper)
     for row, measured in shown.items():
         row_lanes = _lanes(row, measured)
         height_px = _GAP_PX + len(row_lanes) * _LANE_PX
-        row_middles.append(end_px + height_px / 2)
-        for number, lane in enumerate(row_lanes):
-            lanes.append((end_px + _GAP_PX / 2 + (number + 0.5) * _LANE_PX, lane))
-        end_px += height_px
+        middle = drawn.add(texts.scenario(row.scenario), height_px) + (_GAP_PX + _LANE_PX) / 2
+        for lane in row_lanes:
+            words = texts(f"lane_{lane.kind}", size=mib(lane.figure, is_npu, spread=False))
+            labels.append((words, lane.end_mib + lane.spread_mib, middle))
+            lanes.append((middle, lane))
+            middle += _LANE_PX
 
-    canvas = new_canvas(end_px + _AXIS_PX)
+    canvas = new_canvas(drawn.end_px + _AXIS_PX, paper)
     axes = canvas.add_subplot()
-    for middle, lane in lanes:
-        words = texts(f"lane_{lane.kind}", size=mib(lane.figure, is_npu, spread=False))
-        label(axes, words, lane.end_mib + lane.spread_mib, middle)
     components = _draw_bars(axes, lanes)
-    named_rows(axes, [texts.scenario(row.scenario) for row in shown], row_middles, end_px)
-    longest_mib = max(lane.end_mib + lane.spread_mib for _, lane in lanes)
-    # There must be room for the words at the end of a bar.
-    axes.set_xlim(0, longest_mib * 1.3)
+    write_labels(axes, labels)
+    drawn.draw_names(axes)
+    axes.set_xlim(0, end_with_room(labels, drawn.panel_px))
     axes.set_xlabel(texts("axis_npu_memory" if is_npu else "axis_application_memory"))
     legend = [
         patch(texts(f"component_{name}"), colour)

@@ -19,6 +19,7 @@ from reusebench.reports.base.drawing import (
     svg_of,
 )
 from reusebench.reports.base.formatting import in_metric_unit, metric_number, metric_unit
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.text_width import text_width
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.history.series import History, LevelChange, MetricSeries
@@ -30,7 +31,7 @@ _EVENT = OTHER_COLOUR
 _OUTLIER = PALETTE[9]
 _BAND_ALPHA = 0.25
 _PANEL_PX = 185
-_PANEL_WIDTH_PX = 330
+_PANEL_WIDTH_PX = 300
 #: Limit of the points of a line; more look the same, and make the page larger.
 _MOST_POINTS = 200
 #: Limit up to which each point gets a marker.
@@ -53,11 +54,11 @@ class _DrawnPoint:
     highest: float
 
 
-def history_figure(histories: Sequence[History], texts: Texts) -> str:
-    """Draw the histories of one configuration's metrics, two in a row."""
-    row_count = math.ceil(len(histories) / 2)
-    canvas = new_canvas(_PANEL_PX * row_count)
-    panels = list(canvas.subplots(row_count, 2, squeeze=False).flat)
+def history_figure(histories: Sequence[History], texts: Texts, paper: Paper = WIDE) -> str:
+    """Draw the histories of one configuration's metrics, two in a row on wide paper."""
+    row_count = math.ceil(len(histories) / paper.columns)
+    canvas = new_canvas(_PANEL_PX * row_count, paper)
+    panels = list(canvas.subplots(row_count, paper.columns, squeeze=False).flat)
     for axes, history in zip(panels, histories):
         _panel(axes, history)
         metric = history.series.metric

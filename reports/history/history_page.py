@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
-from reusebench.reports.base.drawing_pool import finished, start_drawing
+from reusebench.reports.base.drawing_pool import start_drawing
 from reusebench.reports.base.pages import page_name, write_page
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
 from reusebench.reports.compare.names import common_words, short_names
@@ -110,7 +110,7 @@ class HistoryPage:
                 language,
                 first,
                 "history_title",
-                finished(self._figures, language),
+                self._figures,
                 groups_in_ids={},
                 report=page_name(report, language, first) if report else None,
                 bad_files=[texts.message(file.message) for file in bad_files],

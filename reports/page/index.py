@@ -8,9 +8,10 @@ from typing import Any
 
 from reusebench.reports.base.anchors import group_anchors
 from reusebench.reports.base.drawing import Draw
-from reusebench.reports.base.drawing_pool import FigureKey, Figures, finished, start_drawing
+from reusebench.reports.base.drawing_pool import FigureKey, Figures, start_drawing
 from reusebench.reports.base.formatting import to_the_minute, whole_mib
 from reusebench.reports.base.pages import page_name, write_page
+from reusebench.reports.base.paper import PAPERS, Paper
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
 from reusebench.reports.material import Material
 from reusebench.reports.results.labels import labels_of
@@ -84,15 +85,17 @@ SECTIONS: tuple[Section, ...] = (
 )
 
 
-def start_figures(material: Material, languages: Sequence[str]) -> Figures:
-    """Have every figure of the page drawn in these languages."""
+def start_figures(
+    material: Material, languages: Sequence[str], papers: Sequence[Paper] = PAPERS
+) -> Figures:
+    """Have every figure of the page drawn in these languages on these papers."""
     jobs: dict[FigureKey, Draw] = {}
     for language in languages:
         page = Page(material, texts_of(language))
         for section in SECTIONS:
             for name, draw in section.figures(page).items():
                 jobs[language, name] = draw
-    return start_drawing(jobs)
+    return start_drawing(jobs, papers)
 
 
 def figures_by_file(material: Material, figures: Mapping[str, str]) -> dict[str, str]:
@@ -131,7 +134,7 @@ def write_report(
             language,
             first,
             "title",
-            finished(figures, language),
+            figures,
             table_format=table_format,
             history=link,
             **values[language],

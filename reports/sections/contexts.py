@@ -19,6 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 from reusebench.reports.base.drawing import Draw, line, new_canvas, svg_of
 from reusebench.reports.base.formatting import EMPTY, MIB, mib
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -297,7 +298,9 @@ def fit_records(row: Row) -> list[dict[str, Any]]:
     return records
 
 
-def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
+def contexts_figure(
+    rows: Sequence[Row], npu: bool, texts: Texts, paper: Paper = WIDE
+) -> str | None:
     """Draw memory against the number of contexts; None without figures.
 
     NPU memory if `npu`, otherwise memory over the do-nothing baseline.
@@ -309,7 +312,7 @@ def contexts_figure(rows: Sequence[Row], npu: bool, texts: Texts) -> str | None:
             totals[row] = figures
     if not totals:
         return None
-    canvas = new_canvas(340)
+    canvas = new_canvas(340, paper)
     axes = canvas.add_subplot()
     legend = []
     for position, (row, figures) in enumerate(totals.items()):
@@ -345,7 +348,6 @@ def draw_points(
         color=colour,
         markersize=size,
         elinewidth=1.5,
-        capsize=2,
         **{"marker": "o", **look},
     )
 

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from reusebench.reports.base.drawing import INK, Draw, new_canvas, patch, svg_of
 from reusebench.reports.base.formatting import EMPTY, MIB, counted_mib, mib, milliseconds
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -96,7 +97,7 @@ def copies_table(group: Group, rows: Sequence[Row], texts: Texts) -> Table | Non
     return Table(heads_of(heads, texts), lines, words=(0, 1, -1), exported="comparison")
 
 
-def copies_figure(rows: Sequence[Row], texts: Texts) -> str | None:
+def copies_figure(rows: Sequence[Row], texts: Texts, paper: Paper = WIDE) -> str | None:
     """Draw the memory and latency that each way saves, by size; None if no way saves any."""
     columns: dict[str, list[Row]] = {}
     for size, rows_of_size in by_size(rows, texts).items():
@@ -113,14 +114,20 @@ def copies_figure(rows: Sequence[Row], texts: Texts) -> str | None:
     lines = {axis: panels for axis, panels in panels_by_axis.items() if any(map(_differ, panels))}
     if not lines:
         return None
-    canvas = new_canvas(_PANEL_PX * len(lines) + 20)
-    grid = canvas.subplots(len(lines), len(columns), squeeze=False)
-    for axes_of_line, (name, panels) in zip(grid, lines.items()):
-        for axes, savings in zip(axes_of_line, panels):
+    # Panels of all sizes stand in a row, or below each other, each with its size.
+    rows_of_line = 1 if paper.columns > 1 else len(columns)
+    line_count = len(lines) * rows_of_line
+    canvas = new_canvas(_PANEL_PX * line_count + 20, paper)
+    grid = canvas.subplots(line_count, len(columns) // rows_of_line, squeeze=False)
+    all_axes = iter(grid.flat)
+    for number, (name, panels) in enumerate(lines.items()):
+        for place, (size, savings) in enumerate(zip(columns, panels)):
+            axes = next(all_axes)
             _draw_panel(axes, savings)
-        axes_of_line[0].set_ylabel(texts(name))
-    for axes, size in zip(grid[0], columns):
-        axes.set_title(size)
+            if place == 0 or rows_of_line > 1:
+                axes.set_ylabel(texts(name))
+            if number == 0 or rows_of_line > 1:
+                axes.set_title(size)
     ways = dict.fromkeys(_way(row) for row in itertools.chain(*columns.values()))
     return svg_of(canvas, [patch(texts.scenario(way), scenario_colour(way)) for way in ways])
 

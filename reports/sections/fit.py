@@ -10,6 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from reusebench.reports.base.drawing import INK, Draw, frontier, line, mark, new_canvas, svg_of
 from reusebench.reports.base.formatting import MIB, mib, per_second, plain
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -110,9 +111,9 @@ def frontier_table(answer: FitAnswer, texts: Texts) -> Table:
     return Table(heads_of(["fit_layout", "fit_memory", *keys], texts), rows)
 
 
-def fit_figure(answer: FitAnswer, texts: Texts) -> str:
+def fit_figure(answer: FitAnswer, texts: Texts, paper: Paper = WIDE) -> str:
     """Draw every layout as a point of memory and frames, or of memory and contexts."""
-    canvas = new_canvas(_HEIGHT_PX)
+    canvas = new_canvas(_HEIGHT_PX, paper)
     axes = canvas.add_subplot()
     has_frames = answer.today.frames_per_s is not None
     legend = []

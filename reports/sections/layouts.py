@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 
@@ -21,20 +21,18 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.reports.base.drawing import (
+    Rows,
     bars,
-    named_rows,
+    end_with_room,
     new_canvas,
     patch,
     svg_of,
     whiskers,
+    write_labels,
 )
-from reusebench.reports.base.drawing import (
-    label as draw_label,
-)
-from reusebench.reports.base.figure_layout import WIDTH_PX
 from reusebench.reports.base.formatting import EMPTY, MIB, mib, percent
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.table import Table, heads_of
-from reusebench.reports.base.text_width import shortened, text_width
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import OTHER_COLOUR, PALETTE
 from reusebench.reports.results.labels import group_id
@@ -52,8 +50,6 @@ _LEAST_PERCENT = 5.0
 _ROW_PX = 21
 _BAR_PX = 14
 _AXIS_PX = 50
-#: Pixels at the left of rows' names, between names and axes, and at the right of the axes.
-_AROUND_PX = 24
 #: Pixels between two panels, for the title of the lower one.
 _BETWEEN_PX = 26
 _WITHOUT_COLOUR = OTHER_COLOUR
@@ -120,7 +116,9 @@ def speed_in_words(recommendation: Recommendation, texts: Texts) -> str:
     return texts(f"speed_of_least_{change.verdict}", change=size)
 
 
-def layouts_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
+def layouts_figure(
+    groups: Sequence[Group], labels: Sequence[str], texts: Texts, paper: Paper = WIDE
+) -> str | None:
     """Draw the memory of each layout of the main contexts of each group; None if none saves.
 
     Panels of the same memory have the same scale.
@@ -132,25 +130,21 @@ def layouts_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
             shown[label] = recommendation
     if not shown:
         return None
-    rows_by_label = {label: _rows_of_panel(shown[label]) for label in shown}
-    counts = [len(rows) for rows in rows_by_label.values()]
-    canvas = new_canvas(_ROW_PX * sum(counts) + _BETWEEN_PX * len(shown) + _AXIS_PX)
-    grid = canvas.add_gridspec(len(shown), 1, height_ratios=counts)
-    title_px = WIDTH_PX - _widest_name(rows_by_label.values(), texts) - _AROUND_PX
+    panels = {label: _Panel(shown[label], paper, texts) for label in shown}
+    heights_px = [panel.rows.end_px for panel in panels.values()]
+    canvas = new_canvas(sum(heights_px) + _BETWEEN_PX * len(shown) + _AXIS_PX, paper)
+    grid = canvas.add_gridspec(len(shown), 1, height_ratios=heights_px)
+    panel_px = min(panel.rows.panel_px for panel in panels.values())
     ends_mib: dict[str, float] = {}
-    panels: dict[str, list[Axes]] = {}
-    for index, (label, recommendation) in enumerate(shown.items()):
+    for panel in panels.values():
+        end_mib = end_with_room(panel.labels, panel_px)
+        ends_mib[panel.memory] = max(end_mib, ends_mib.get(panel.memory, 0.0))
+    for index, (label, panel) in enumerate(panels.items()):
         axes = canvas.add_subplot(grid[index])
-        memory = recommendation.memory
-        end_mib = _draw_panel(axes, recommendation, rows_by_label[label], texts)
-        title = texts("layouts_of", group=label, memory=memory_in_words(memory, texts))
-        axes.set_title(shortened(title, title_px))
-        ends_mib[memory] = max(end_mib, ends_mib.get(memory, 0.0))
-        panels.setdefault(memory, []).append(axes)
-    for memory, panels_of_memory in panels.items():
-        for axes in panels_of_memory:
-            # Room for the numbers at the ends of bars.
-            axes.set_xlim(0, 1.15 * ends_mib[memory])
+        panel.draw(axes)
+        memory = memory_in_words(panel.memory, texts)
+        axes.set_title(texts("layouts_of", group=label, memory=memory))
+        axes.set_xlim(0, ends_mib[panel.memory])
     canvas.axes[-1].set_xlabel(texts("axis_memory"))
     legend = [
         patch(texts("layout_without"), _WITHOUT_COLOUR),
@@ -158,14 +152,6 @@ def layouts_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
         patch(texts("layout_least"), _LEAST_COLOUR),
     ]
     return svg_of(canvas, legend)
-
-
-def _widest_name(panels: Iterable[Sequence[Row]], texts: Texts) -> float:
-    """Return the width in pixels of the widest name of a layout with reuse."""
-    widths = []
-    for rows in panels:
-        widths += [text_width(texts.scenario(row.scenario)) for row in rows[1:]]
-    return max(widths)
 
 
 def _actions(plan: Plan) -> Mapping[str, bool]:
@@ -232,26 +218,32 @@ def _rows_of_panel(recommendation: Recommendation) -> list[Row]:
     return [recommendation.without_reuse, *saving, recommendation.least]
 
 
-def _draw_panel(
-    axes: Axes, recommendation: Recommendation, rows: Sequence[Row], texts: Texts
-) -> float:
-    """Draw a bar for each row, and return the end of the longest in MiB."""
-    memory = recommendation.memory
-    middles = [(index + 0.5) * _ROW_PX for index in range(len(rows))]
-    parts = []
-    ends = []
-    for row, middle in zip(rows, middles):
-        figure = row.memory(memory)
-        assert figure is not None
-        size_mib = figure.median / MIB
-        spread_mib = (figure.spread or 0) / MIB
-        parts.append((0.0, size_mib, middle))
-        ends.append((size_mib, middle, spread_mib))
-        number = mib(figure, npu=memory == NPU, spread=False)
-        draw_label(axes, number, size_mib + spread_mib, middle)
-    colours = [_WITHOUT_COLOUR, *[_WITH_COLOUR] * (len(rows) - 2), _LEAST_COLOUR]
-    bars(axes, parts, _BAR_PX, facecolors=colours)
-    whiskers(axes, ends)
-    names = [texts("answer_before"), *(texts.scenario(row.scenario) for row in rows[1:])]
-    named_rows(axes, names, middles, len(rows) * _ROW_PX)
-    return max(size_mib + spread_mib for size_mib, _, spread_mib in ends)
+class _Panel:
+    """The layouts of one recommendation: a bar for each."""
+
+    def __init__(self, recommendation: Recommendation, paper: Paper, texts: Texts) -> None:
+        self.memory = recommendation.memory
+        self.rows = Rows(paper)
+        self.labels: list[tuple[str, float, float]] = []
+        self._bars: list[tuple[float, float, float]] = []
+        self._ends: list[tuple[float, float, float]] = []
+        for row in _rows_of_panel(recommendation):
+            is_first = row is recommendation.without_reuse
+            name = texts("answer_before") if is_first else texts.scenario(row.scenario)
+            middle = self.rows.add(name, _ROW_PX) + _ROW_PX / 2
+            figure = row.memory(self.memory)
+            assert figure is not None
+            size_mib = figure.median / MIB
+            spread_mib = (figure.spread or 0) / MIB
+            number = mib(figure, npu=self.memory == NPU, spread=False)
+            self._bars.append((0.0, size_mib, middle))
+            self._ends.append((size_mib, middle, spread_mib))
+            self.labels.append((number, size_mib + spread_mib, middle))
+
+    def draw(self, axes: Axes) -> None:
+        """Draw the bars with their spreads, numbers and names."""
+        colours = [_WITHOUT_COLOUR, *[_WITH_COLOUR] * (len(self._bars) - 2), _LEAST_COLOUR]
+        bars(axes, self._bars, _BAR_PX, facecolors=colours)
+        whiskers(axes, self._ends)
+        write_labels(axes, self.labels)
+        self.rows.draw_names(axes)

@@ -10,6 +10,7 @@ from typing import Any
 from reusebench.measured.plan import MOST_CYCLES
 from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, svg_of
 from reusebench.reports.base.formatting import EMPTY, MIB, counted, daily, sized, whole
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import rounded
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -218,7 +219,7 @@ def slopes_of_cycles_table(rows: Iterable[Row], texts: Texts) -> Table | None:
     return Table(heads_of(heads, texts), lines, words=(0, 1, 2, 7), exported="leaks")
 
 
-def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
+def leaks_figure(rows: Iterable[Row], texts: Texts, paper: Paper = WIDE) -> str | None:
     """Draw the memory over the cycles, from before the first; None if none was read."""
     panels: dict[str, dict[Row, Sequence[float]]] = {}
     for row in rows:
@@ -236,8 +237,9 @@ def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
             "linestyle": dash,
             "linewidth": 1.6,
         }
-    canvas = new_canvas(_PANEL_PX)
-    all_axes = canvas.subplots(1, len(panels), squeeze=False).flat
+    lines = 1 if paper.columns > 1 else len(panels)
+    canvas = new_canvas(_PANEL_PX * lines, paper)
+    all_axes = canvas.subplots(lines, len(panels) // lines, squeeze=False).flat
     for axes, (name, readings_by_row) in zip(all_axes, panels.items()):
         for row, readings in readings_by_row.items():
             look = looks[row.scenario]
@@ -249,7 +251,8 @@ def leaks_figure(rows: Iterable[Row], texts: Texts) -> str | None:
             axes.set_ylim(low, low + _LEAST_MIB)
         axes.set_title(texts(f"leaks_panel_{name}"))
         axes.set_xlabel(texts("leaks_axis_cycles"))
-    canvas.axes[0].set_ylabel(texts("leaks_axis_growth"))
+    for axes in canvas.axes[:lines]:
+        axes.set_ylabel(texts("leaks_axis_growth"))
     return svg_of(canvas, [line(texts.scenario(name), **look) for name, look in looks.items()])
 
 

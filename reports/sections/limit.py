@@ -10,8 +10,17 @@ from typing import Any
 
 from reusebench.accounting.domains import DomainUse
 from reusebench.measured.messages import Message
-from reusebench.reports.base.drawing import Draw, bars, label, named_rows, new_canvas, svg_of
+from reusebench.reports.base.drawing import (
+    Draw,
+    Rows,
+    bars,
+    end_with_room,
+    new_canvas,
+    svg_of,
+    write_labels,
+)
 from reusebench.reports.base.formatting import EMPTY, mib, plain, whole, whole_mib
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure, rounded
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -184,21 +193,24 @@ def limit_last_words(rows: Sequence[Row], texts: Texts) -> list[tuple[str, str]]
     return [(_names(fits, texts), words) for words, fits in alike.items()]
 
 
-def limit_figure(rows: Sequence[Row], texts: Texts) -> str | None:
+def limit_figure(rows: Sequence[Row], texts: Texts, paper: Paper = WIDE) -> str | None:
     """Draw the number of contexts of each scenario as a bar; None if nothing was measured."""
     fits = _fits(rows)
     if not fits:
         return None
-    canvas = new_canvas(_ROW_PX * len(fits) + 50)
+    lanes = Rows(paper)
+    labels = []
+    for fit in fits:
+        middle = lanes.add(fit.name(texts), _ROW_PX) + _ROW_PX / 2
+        labels.append((fit.number, fit.limit.contexts, middle))
+    canvas = new_canvas(lanes.end_px + 50, paper)
     axes = canvas.add_subplot()
-    middles = [(index + 0.5) * _ROW_PX for index in range(len(fits))]
-    for fit, middle in zip(fits, middles):
-        contexts = fit.limit.contexts
+    for fit, (_, contexts, middle) in zip(fits, labels):
         colour = scenario_colour(fit.row.scenario)
         bars(axes, [(0, contexts, middle)], _BAR_PX, facecolors=colour)
-        label(axes, fit.number, contexts, middle)
-    named_rows(axes, [fit.name(texts) for fit in fits], middles, len(fits) * _ROW_PX)
-    axes.set_xlim(0, 1.12 * max(fit.limit.contexts for fit in fits))
+    write_labels(axes, labels)
+    lanes.draw_names(axes)
+    axes.set_xlim(0, end_with_room(labels, lanes.panel_px))
     axes.set_xlabel(texts("axis_limit"))
     return svg_of(canvas, [])
 

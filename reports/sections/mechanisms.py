@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from reusebench.reports.base.drawing import (
     INK,
     Draw,
+    Rows,
     line,
-    named_rows,
     new_canvas,
     svg_of,
     whiskers,
@@ -26,6 +26,7 @@ from reusebench.reports.base.formatting import (
     percent,
     ranges,
 )
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
@@ -171,7 +172,9 @@ def mechanisms_table(
     return Table(heads, lines, words=range(len(heads)), looks=looks, exported="mechanisms")
 
 
-def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
+def savings_figure(
+    groups: Sequence[Group], labels: Sequence[str], texts: Texts, paper: Paper = WIDE
+) -> str | None:
     """Draw a row for each mechanism that saves in any group, with a mark for each group.
 
     None if no mechanism saves.
@@ -184,37 +187,38 @@ def savings_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts)
     if not shown:
         return None
     row_px = _MARK_PX * len(groups) + _GAP_PX
-    canvas = new_canvas(row_px * len(shown) + 50)
+    lanes = Rows(paper)
+    tops_px = [lanes.add(texts.scenario(name), row_px) for name in shown]
+    canvas = new_canvas(lanes.end_px + 50, paper)
     axes = canvas.add_subplot()
     legend = []
     for number, label in enumerate(_with_memories(groups, labels, texts)):
         look = {**group_look(number), "linestyle": "none", "markersize": 6}
         rows = [rows[number] for rows in shown.values()]
         # The marks of a mechanism stand one above the other, so that none hides another.
-        top_px = _GAP_PX / 2 + (number + 0.5) * _MARK_PX
-        _draw_marks(axes, rows, row_px, top_px, **look)
+        below_px = _GAP_PX / 2 + (number + 0.5) * _MARK_PX
+        _draw_marks(axes, rows, [top_px + below_px for top_px in tops_px], **look)
         legend.append(line(label, **look))
-    middles = [(index + 0.5) * row_px for index in range(len(shown))]
-    named_rows(axes, [texts.scenario(name) for name in shown], middles, len(shown) * row_px)
-    for index in range(1, len(shown)):
-        axes.axhline(index * row_px, color=INK, linewidth=0.4, alpha=0.3)
+    lanes.draw_names(axes)
+    for top_px in tops_px[:-1]:
+        axes.axhline(top_px + row_px, color=INK, linewidth=0.4, alpha=0.3)
     axes.axvline(0, color=INK, linewidth=0.8)
     axes.set_xlabel(texts("axis_saved_percent"))
     return svg_of(canvas, legend)
 
 
 def _draw_marks(
-    axes: Axes, rows: Sequence[Row | None], row_px: float, top_px: float, **look: Any
+    axes: Axes, rows: Sequence[Row | None], middles_px: Sequence[float], **look: Any
 ) -> None:
-    """Draw the savings of one group, `top_px` below the top of each row, with their spreads."""
+    """Draw the savings of one group, each at its height, with their spreads."""
     x: list[float] = []
     y: list[float] = []
     spreads = []
-    for index, row in enumerate(rows):
+    for row, middle_px in zip(rows, middles_px):
         figure = row.main_saving.percent if row and row.main_saving else None
         if figure:
             x.append(figure.median)
-            y.append(index * row_px + top_px)
+            y.append(middle_px)
             spreads.append(figure.spread)
     whiskers(axes, list(zip(x, y, spreads)))
     axes.plot(x, y, **look)

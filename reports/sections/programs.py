@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, patch, svg_of
 from reusebench.reports.base.formatting import MIB, doubted, mib, seconds
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -30,7 +31,6 @@ _MOST_PROGRAMS = 6
 _MOST_PROCESSES = 8
 _PANEL_PX = 195
 #: Longest title of a panel, in characters.
-_TITLE = 40
 #: Figures that most programs lack; they are left out if they are zero.
 _RARE = ("hugetlb_memory", "held_memory", "dmabuf_memory")
 #: Figures of a phase on the page; the exported table has all.
@@ -323,7 +323,9 @@ def _size_columns(sizes: PhaseMemory | PhaseMedians, kind: str) -> dict[str, flo
     return columns
 
 
-def programs_figure(programs: Sequence[StoredProgram], texts: Texts) -> str | None:
+def programs_figure(
+    programs: Sequence[StoredProgram], texts: Texts, paper: Paper = WIDE
+) -> str | None:
     """Draw the sums of RSS and of PSS over time in the first repeat of each program.
 
     NPU memory is a thin line, if it was read. None if all traces are lost.
@@ -341,13 +343,13 @@ def programs_figure(programs: Sequence[StoredProgram], texts: Texts) -> str | No
         names.update(dict.fromkeys(phase.name for phase in program.info.phases))
     colours = dict(zip(names, (*PROGRAM_PHASE_COLOURS, *[OTHER_COLOUR] * len(names))))
     # Each program has axes of its own: neither durations nor memory are alike.
-    columns = min(len(traces), 2)
+    columns = min(len(traces), paper.columns)
     lines = -(-len(traces) // columns)
-    canvas = new_canvas(_PANEL_PX * lines + 40)
+    canvas = new_canvas(_PANEL_PX * lines + 40, paper)
     for index, (program, trace) in enumerate(traces):
         axes = canvas.add_subplot(lines, columns, index + 1)
         _draw_program(axes, trace, colours)
-        axes.set_title(_shortened(program.name))
+        axes.set_title(program.name)
         if index % columns == 0:
             axes.set_ylabel(texts("axis_memory"))
         if index >= len(traces) - columns:
@@ -383,10 +385,6 @@ def _draw_program(axes: Axes, trace: ProgramTrace, colours: Mapping[str, str]) -
         axes.plot(times_s, sizes_mib, color=INK, **look)
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _TITLE else f"{name[: _TITLE - 3]}..."
 
 
 def _first_trace(program: StoredProgram) -> ProgramTrace | None:

@@ -19,6 +19,7 @@ from reusebench.reports.base.formatting import (
     percent,
     share,
 )
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -115,7 +116,9 @@ def _cells(member: Member, memory: str, computes: bool, texts: Texts) -> list[st
     return cells
 
 
-def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> str | None:
+def runtimes_figure(
+    groups: Sequence[Group], labels: Sequence[str], texts: Texts, paper: Paper = WIDE
+) -> str | None:
     """Draw the layouts of all runtimes that ran the same contexts, by memory and speed.
 
     NPU memory and application memory have a panel each, with a frontier of its own. None if no two
@@ -137,7 +140,7 @@ def runtimes_figure(groups: Sequence[Group], labels: Sequence[str], texts: Texts
         if members[number].differs:
             name = texts("runtimes_differing", runtime=name)
         legend.append(line(name, **look))
-    canvas = new_canvas(_PANEL_PX * len(panels))
+    canvas = new_canvas(_PANEL_PX * len(panels), paper)
     for index, (memory, points) in enumerate(panels.items()):
         axes = canvas.add_subplot(len(panels), 1, index + 1)
         for number, look in looks.items():

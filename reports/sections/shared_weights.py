@@ -8,6 +8,7 @@ from functools import partial
 from matplotlib.ticker import MaxNLocator
 
 from reusebench.reports.base.drawing import Draw, line, new_canvas, svg_of
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
@@ -37,7 +38,7 @@ class SharedWeightsSection(ComparisonSection):
         }
 
 
-def resolutions_figure(rows: Sequence[Row], texts: Texts) -> str | None:
+def resolutions_figure(rows: Sequence[Row], texts: Texts, paper: Paper = WIDE) -> str | None:
     """Draw memory against the number of resolutions, with and without sharing weights.
 
     NPU memory, or application memory if there is none. None for a single number of resolutions.
@@ -56,7 +57,7 @@ def resolutions_figure(rows: Sequence[Row], texts: Texts) -> str | None:
                 lines[name][count] = memory
     if len(counts) < 2:
         return None
-    canvas = new_canvas(280)
+    canvas = new_canvas(280, paper)
     axes = canvas.add_subplot()
     legend = []
     for name, points in lines.items():

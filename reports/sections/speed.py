@@ -11,6 +11,7 @@ from typing import Any
 
 from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, svg_of
 from reusebench.reports.base.formatting import mib, milliseconds, per_second, percent
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -259,7 +260,7 @@ def speed_records(row: Row) -> list[dict[str, Any]]:
     return [record]
 
 
-def speed_figure(group: Group, texts: Texts) -> str | None:
+def speed_figure(group: Group, texts: Texts, paper: Paper = WIDE) -> str | None:
     """Draw the memory that each scenario saves against its throughput.
 
     A saving that costs frames is above the horizontal line and left of the vertical one. None if
@@ -268,7 +269,7 @@ def speed_figure(group: Group, texts: Texts) -> str | None:
     comparisons = speed_comparisons(group)
     if not comparisons:
         return None
-    canvas = new_canvas(380)
+    canvas = new_canvas(380, paper)
     axes = canvas.add_subplot()
     axes.axvline(100, color=INK, linewidth=0.8)
     axes.axhline(0, color=INK, linewidth=0.8)

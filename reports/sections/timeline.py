@@ -10,8 +10,9 @@ from typing import Any
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
-from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, patch, svg_of
+from reusebench.reports.base.drawing import INK, Draw, line, patch, svg_of
 from reusebench.reports.base.formatting import MIB
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import (
@@ -25,7 +26,7 @@ from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.section import GroupSection, GroupView, Values
 from reusebench.reports.shared.comparison import comparison_columns, figure_cells
 from reusebench.reports.shared.drawn_rows import drawn_rows
-from reusebench.reports.shared.panels import PANEL_COLUMNS, finish_panels
+from reusebench.reports.shared.panels import finish_panels, new_panels
 from reusebench.storage.trace import Trace, read_trace
 
 _PANEL_PX = 165
@@ -70,7 +71,7 @@ class TimelineSection(GroupSection):
         return {"timeline": partial(timeline_figure, view.rows, view.texts)}
 
 
-def timeline_figure(rows: Sequence[Row], texts: Texts) -> str | None:
+def timeline_figure(rows: Sequence[Row], texts: Texts, paper: Paper = WIDE) -> str | None:
     """Draw RSS over time in the first repeat of each scenario, with its phases.
 
     NPU memory is a line of steps, if there is a ledger. None if all traces are lost.
@@ -82,14 +83,11 @@ def timeline_figure(rows: Sequence[Row], texts: Texts) -> str | None:
             traces.append((row, trace))
     if not traces:
         return None
-    lines = -(-len(traces) // PANEL_COLUMNS)
-    canvas = new_canvas(_PANEL_PX * lines + 40)
-    grid = canvas.subplots(lines, PANEL_COLUMNS, sharex=True, sharey=True, squeeze=False)
-    panels = list(grid.flat)
+    canvas, panels = new_panels(len(traces), _PANEL_PX, paper)
     for axes, (row, trace) in zip(panels, traces):
         _draw_panel(axes, trace, scenario_colour(row.scenario))
         axes.set_title(texts.scenario(row.scenario))
-    finish_panels(panels, len(traces), texts("axis_memory"), texts("axis_time"))
+    finish_panels(panels, len(traces), paper, texts("axis_memory"), texts("axis_time"))
     # The panels share these limits. They are set last: setting one ends automatic scaling.
     panels[0].set_xlim(left=0)
     panels[0].set_ylim(bottom=0)

@@ -10,20 +10,23 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from reusebench.reports.base.drawing import (
     INK,
+    Labels,
+    Rows,
     bars,
-    label,
+    end_with_room,
     line,
-    named_rows,
     new_canvas,
     patch,
     svg_of,
     whiskers,
+    write_labels,
 )
 from reusebench.reports.base.formatting import MIB, mib, per_second
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import OTHER_COLOUR, PALETTE, scenario_colour
 from reusebench.reports.results.rows import Row
-from reusebench.reports.shared.panels import finish_panels
+from reusebench.reports.shared.panels import finish_panels, new_panels
 from reusebench.reports.streams.growth import HEAP, growth, trends
 from reusebench.reports.streams.sentences import growth_in_words
 from reusebench.reports.streams.workload import (
@@ -49,13 +52,16 @@ _MARKERS: dict[str, dict[str, Any]] = {
 _ROW_PX = 26
 _BAR_PX = 15
 _AXIS_PX = 50
+#: The shares of memory and of frames in the width, and the pixels between them.
+_SHARES = (5, 3)
+_BETWEEN_PX = 18
 #: Pixels of a panel of memory over time, with its title.
 _PANEL_PX = 150
 #: The least range of a panel in MiB: noise below it would look like a mountain.
 _LEAST_MIB = 2.0
 
 
-def memory_figure(workload: Workload, texts: Texts) -> str | None:
+def memory_figure(workload: Workload, texts: Texts, paper: Paper = WIDE) -> str | None:
     """Draw the parts of each mode's memory, with its frames; None without measurements."""
     shown = {}
     for row in workload.rows:
@@ -65,33 +71,42 @@ def memory_figure(workload: Workload, texts: Texts) -> str | None:
     if not shown or not workload.computes:
         return None
 
-    canvas = new_canvas(_ROW_PX * len(shown) + _AXIS_PX)
-    memory, frames = canvas.subplots(1, 2, sharey=True, width_ratios=(5, 3))
-    middles = _middles(len(shown))
-    part_names = _draw_memory(memory, shown, middles)
-    _draw_rates(frames, list(shown), middles)
-    _name_rows(memory, list(shown), middles, texts)
-    frames.grid(axis="y", visible=False)
-    frames.tick_params(labelleft=False)
+    rows, middles = _rows(list(shown), texts, paper)
+    lines = 1 if paper.columns > 1 else 2
+    canvas = new_canvas(lines * (rows.end_px + _AXIS_PX), paper)
+    if paper.columns > 1:
+        memory, frames = canvas.subplots(1, 2, sharey=True, width_ratios=_SHARES)
+        frames.tick_params(labelleft=False)
+    else:
+        memory, frames = canvas.subplots(2, 1)
+    part_names, sizes = _draw_memory(memory, shown, middles)
+    rates = _draw_rates(frames, list(shown), middles)
     if workload.due_per_s:
         frames.axvline(workload.due_per_s, color=INK, linewidth=1, linestyle="--")
+        rates.append(("", workload.due_per_s, 0.0))
 
-    for axes, margin, name in (
-        (memory, 0.2, "streams_axis_memory"),
-        (frames, 0.3, "streams_axis_rate"),
+    for axes, labels, share, name in (
+        (memory, sizes, _SHARES[0], "streams_axis_memory"),
+        (frames, rates, _SHARES[1], "streams_axis_rate"),
     ):
-        axes.margins(x=margin)
-        # There is an axis even if no frame was done.
-        axes.set_xlim(0, max(axes.get_xlim()[1], 1))
+        panel_px = rows.panel_px
+        if paper.columns > 1:
+            panel_px = (panel_px - _BETWEEN_PX) * share / sum(_SHARES)
+        write_labels(axes, labels)
+        rows.draw_names(axes)
+        axes.set_xlim(0, end_with_room(labels, panel_px))
         axes.set_xlabel(texts(name))
     legend = [patch(texts(f"streams_part_{name}"), _PART_COLOURS[name]) for name in part_names]
     return svg_of(canvas, [*legend, patch(texts("streams_part_frames"), _FRAMES_COLOUR)])
 
 
-def _draw_memory(axes: Axes, shown: dict[Row, MemoryParts], middles: list[float]) -> list[str]:
-    """Draw a bar of parts for each row, and return the names of the parts that are there."""
+def _draw_memory(
+    axes: Axes, shown: dict[Row, MemoryParts], middles: list[float]
+) -> tuple[list[str], Labels]:
+    """Draw a bar of parts for each row; return the names of the parts that occur, and labels."""
     sizes: dict[str, list[tuple[float, float, float]]] = {name: [] for name in _PART_COLOURS}
     ends = []
+    labels = []
     for middle, (row, parts) in zip(middles, shown.items()):
         end_mib = 0.0
         for name in _PART_COLOURS:
@@ -104,31 +119,35 @@ def _draw_memory(axes: Axes, shown: dict[Row, MemoryParts], middles: list[float]
         whole = row.memory(APPLICATION)
         spread_mib = (whole.spread or 0) / MIB if whole else 0.0
         ends.append((end_mib, middle, spread_mib))
-        label(axes, mib(whole, spread=False), end_mib + spread_mib, middle)
+        labels.append((mib(whole, spread=False), end_mib + spread_mib, middle))
 
     names = [name for name in _PART_COLOURS if sizes[name]]
     for name in names:
         bars(axes, sizes[name], _BAR_PX, facecolors=_PART_COLOURS[name])
     whiskers(axes, ends)
-    return names
+    return names, labels
 
 
-def _draw_rates(axes: Axes, rows: list[Row], middles: list[float]) -> None:
-    """Draw a bar of frames per second for each row that has frames."""
+def _draw_rates(
+    axes: Axes, rows: list[Row], middles: list[float]
+) -> list[tuple[str, float, float]]:
+    """Draw a bar of frames per second for each row that has frames; return the labels."""
     ends = []
+    labels = []
     for middle, row in zip(middles, rows):
         frames = all_frames(row)
         if frames:
             rate = frames.per_s.median
             spread = frames.per_s.spread or 0
             ends.append((rate, middle, spread))
-            label(axes, per_second(frames.per_s, spread=False), rate + spread, middle)
+            labels.append((per_second(frames.per_s, spread=False), rate + spread, middle))
     rates = [(0.0, rate, middle) for rate, middle, _ in ends]
     bars(axes, rates, _BAR_PX, facecolors=_FRAMES_COLOUR)
     whiskers(axes, ends)
+    return labels
 
 
-def latency_figure(workload: Workload, texts: Texts) -> str | None:
+def latency_figure(workload: Workload, texts: Texts, paper: Paper = WIDE) -> str | None:
     """Draw the latency of each mode's frames, by percentile; None if no frame was done."""
     shown = {}
     for row in workload.rows:
@@ -138,10 +157,10 @@ def latency_figure(workload: Workload, texts: Texts) -> str | None:
     if not shown:
         return None
 
-    canvas = new_canvas(_ROW_PX * len(shown) + _AXIS_PX)
+    rows, middles = _rows(list(shown), texts, paper)
+    canvas = new_canvas(rows.end_px + _AXIS_PX, paper)
     axes = canvas.add_subplot()
     axes.set_xscale("log")
-    middles = _middles(len(shown))
     for middle, (row, latency) in zip(middles, shown.items()):
         colour = scenario_colour(row.scenario)
         times_ms = {name: max(figure.median / 1e6, 0.01) for name, figure in latency.items()}
@@ -151,7 +170,7 @@ def latency_figure(workload: Workload, texts: Texts) -> str | None:
     if workload.schedule.fps:
         axes.axvline(1000 / workload.schedule.fps, color=INK, linewidth=1, linestyle="--")
 
-    _name_rows(axes, list(shown), middles, texts)
+    rows.draw_names(axes)
     _number_powers(axes)
     axes.set_xlabel(texts("streams_axis_latency"))
     legend = []
@@ -175,7 +194,7 @@ def _number_powers(axes: Axes) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def over_time_figure(workload: Workload, texts: Texts) -> str | None:
+def over_time_figure(workload: Workload, texts: Texts, paper: Paper = WIDE) -> str | None:
     """Draw memory over the steady state of one repeat of each row, with its verdict.
 
     None if no run was long enough for a slope.
@@ -188,9 +207,7 @@ def over_time_figure(workload: Workload, texts: Texts) -> str | None:
     if not any(growth(row) for row, _ in shown):
         return None
 
-    lines = math.ceil(len(shown) / 2)
-    canvas = new_canvas(_PANEL_PX * lines + 40)
-    panels = list(canvas.subplots(lines, 2, sharex=True, sharey=True, squeeze=False).flat)
+    canvas, panels = new_panels(len(shown), _PANEL_PX, paper)
     has_heap = False
     for axes, (row, series) in zip(panels, shown):
         grown_mib = [(size - series.rss_bytes[0]) / MIB for size in series.rss_bytes]
@@ -198,7 +215,7 @@ def over_time_figure(workload: Workload, texts: Texts) -> str | None:
         has_heap |= _draw_heap(axes, series)
         axes.axhline(0, color=INK, linewidth=0.6, alpha=0.5)
         axes.set_title(_panel_title(row, texts))
-    finish_panels(panels, len(shown), texts("streams_axis_growth"), texts("axis_time"))
+    finish_panels(panels, len(shown), paper, texts("streams_axis_growth"), texts("axis_time"))
     low, high = panels[0].get_ylim()
     if high - low < _LEAST_MIB:
         panels[0].set_ylim((low + high - _LEAST_MIB) / 2, (low + high + _LEAST_MIB) / 2)
@@ -249,11 +266,10 @@ def _panel_title(row: Row, texts: Texts) -> str:
     return title
 
 
-def _middles(count: int) -> list[float]:
-    """Return the middle of each row in pixels."""
-    return [(index + 0.5) * _ROW_PX for index in range(count)]
-
-
-def _name_rows(axes: Axes, rows: list[Row], middles: list[float], texts: Texts) -> None:
-    names = [texts.scenario(row.scenario) for row in rows]
-    named_rows(axes, names, middles, len(rows) * _ROW_PX)
+def _rows(shown: list[Row], texts: Texts, paper: Paper) -> tuple[Rows, list[float]]:
+    """Return the rows of a figure, and the middle of each in pixels."""
+    rows = Rows(paper)
+    middles = []
+    for row in shown:
+        middles.append(rows.add(texts.scenario(row.scenario), _ROW_PX) + _ROW_PX / 2)
+    return rows, middles

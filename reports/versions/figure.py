@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
 from reusebench.reports.base.drawing import (
+    Rows,
     bars,
-    label,
-    named_rows,
+    end_with_room,
     new_canvas,
     patch,
     svg_of,
     whiskers,
+    write_labels,
 )
 from reusebench.reports.base.formatting import MIB, mib
+from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.explained_memory import ExplainedMemory
 from reusebench.reports.explanation.explanation import measured_memory
@@ -33,7 +34,7 @@ _AXIS_PX = 50
 _MOST_LANES = 36
 
 
-def versions_figure(versions: VersionSet, texts: Texts) -> str | None:
+def versions_figure(versions: VersionSet, texts: Texts, paper: Paper = WIDE) -> str | None:
     """Draw the memory of configurations by version, one above the other; None without figures.
 
     Variants of another scenario are left out. If there are too many configurations, those whose
@@ -48,25 +49,28 @@ def versions_figure(versions: VersionSet, texts: Texts) -> str | None:
     if not shown:
         return None
 
-    lanes: list[_Lane] = []
-    end_px = 0.0
-    for configuration in shown:
-        name = configuration_name(versions, configuration, texts)
-        lanes.append(_Lane(name, end_px + _LANE_PX / 2))
-        end_px += _LANE_PX
-        for version, memory in memories[configuration].items():
-            lanes.append(_Lane(version.name, end_px + _LANE_PX / 2, memory))
-            end_px += _LANE_PX
-        end_px += _GAP_PX
-
-    canvas = new_canvas(end_px + _AXIS_PX)
-    axes = canvas.add_subplot()
     is_npu = versions.measures_npu
-    components = _draw_bars(axes, lanes, is_npu)
-    named_rows(axes, [lane.name for lane in lanes], [lane.middle_px for lane in lanes], end_px)
-    # The limit leaves room for the numbers at the ends.
-    totals = [lane.memory.total.median for lane in lanes if lane.memory]
-    axes.set_xlim(0, 1.15 * max(totals) / MIB)
+    rows = Rows(paper)
+    bars_of_versions: list[tuple[float, ExplainedMemory]] = []
+    labels = []
+    for configuration in shown:
+        # A heading above the bars needs no room of its own.
+        heading_px = _LANE_PX if paper.has_names_at_left else 0
+        rows.add(configuration_name(versions, configuration, texts), heading_px)
+        for version, memory in memories[configuration].items():
+            middle = rows.add(version.name, _LANE_PX) + _LANE_PX / 2
+            bars_of_versions.append((middle, memory))
+            total = memory.total
+            end_mib = (total.median + (total.spread or 0)) / MIB
+            labels.append((mib(total, is_npu, spread=False), end_mib, middle))
+        rows.end_px += _GAP_PX
+
+    canvas = new_canvas(rows.end_px + _AXIS_PX, paper)
+    axes = canvas.add_subplot()
+    components = _draw_bars(axes, bars_of_versions)
+    write_labels(axes, labels)
+    rows.draw_names(axes)
+    axes.set_xlim(0, end_with_room(labels, rows.panel_px))
     axes.set_xlabel(texts("axis_npu_memory" if is_npu else "axis_application_memory"))
     legend = [name for name in MEMORY_COLOURS if name in components]
     return svg_of(
@@ -74,38 +78,21 @@ def versions_figure(versions: VersionSet, texts: Texts) -> str | None:
     )
 
 
-@dataclass(frozen=True)
-class _Lane:
-    """A line of the figure: a heading, or the bar of a version."""
-
-    name: str
-    middle_px: float
-    #: None for a heading.
-    memory: ExplainedMemory | None = None
-
-
-def _draw_bars(axes: Axes, lanes: Sequence[_Lane], is_npu: bool) -> set[str]:
-    """Draw the bars with their components, spreads and numbers; return the drawn components."""
+def _draw_bars(axes: Axes, memories: Sequence[tuple[float, ExplainedMemory]]) -> set[str]:
+    """Draw the bars with their components and spreads; return the drawn components."""
     parts = []
     colours = []
     ends = []
     components: set[str] = set()
-    for lane in lanes:
-        if lane.memory is None:
-            continue
-        for component, (start, length) in component_parts(lane.memory.sizes).items():
-            parts.append((start, length, lane.middle_px))
+    for middle, memory in memories:
+        for component, (start, length) in component_parts(memory.sizes).items():
+            parts.append((start, length, middle))
             colours.append(MEMORY_COLOURS[component])
             components.add(component)
-        total = lane.memory.total
-        ends.append((total.median / MIB, lane.middle_px, (total.spread or 0) / MIB))
+        total = memory.total
+        ends.append((total.median / MIB, middle, (total.spread or 0) / MIB))
     bars(axes, parts, _BAR_PX, facecolors=colours)
     whiskers(axes, ends)
-    for lane in lanes:
-        if lane.memory:
-            total = lane.memory.total
-            number = mib(total, is_npu, spread=False)
-            label(axes, number, (total.median + (total.spread or 0)) / MIB, lane.middle_px)
     return components
 
 

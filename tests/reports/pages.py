@@ -90,5 +90,5 @@ class _Reader(HTMLParser):
 def readable(html: str) -> str:
     """Return the visible text: a line for each paragraph, item, heading and row."""
     reader = _Reader()
-    reader.feed(html)
+    reader.feed(re.sub('<div class="narrow".*?</div>', "", html))
     return "\n".join(reader.lines) + "\n"

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -24,13 +24,18 @@ from matplotlib.transforms import Bbox
 from reusebench.reports.base import drawing_pool
 from reusebench.reports.base.drawing import (
     INK,
+    Draw,
+    Rows,
     bars,
+    end_with_room,
     line,
     new_canvas,
     patch,
     svg_of,
+    write_labels,
 )
-from reusebench.reports.base.figure_layout import WIDTH_PX, lay_out
+from reusebench.reports.base.figure_layout import lay_out
+from reusebench.reports.base.paper import PAPERS, WIDE, Paper
 from reusebench.reports.base.svg import TextWidthRenderer, write_figures
 from reusebench.reports.base.text_width import text_width
 from reusebench.reports.base.texts import LANGUAGES, texts_of
@@ -48,8 +53,8 @@ _SVG = "{http://www.w3.org/2000/svg}"
 _LABEL = '内存 1.23456: a; <b> & "c"'
 
 
-def _figure() -> str:
-    canvas = new_canvas(200)
+def _figure(paper: Paper = WIDE) -> str:
+    canvas = new_canvas(200, paper)
     axes = canvas.add_subplot()
     axes.plot([1, 2, 3], [1.25, 4.5, 2.125], marker="o", color="#0072b2")
     axes.barh(2, 3, left=0.123456, color=INK)
@@ -83,20 +88,21 @@ def test_nothing_is_left_that_makes_no_difference() -> None:
 
 
 def test_figures_of_a_page_share_no_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clips and markers are found, and two figures of the same data have different ids."""
-    monkeypatch.setattr(drawing_pool, "_jobs", {("en", name): _figure for name in ("one", "other")})
-    svgs = [drawing_pool._draw(("en", name)) or "" for name in ("one", "other")]
+    """Clips and marks are found; figures of the same data have different ids, in both widths."""
+    keys = [("en", name) for name in ("one", "other")]
+    monkeypatch.setattr(drawing_pool, "_jobs", dict.fromkeys(keys, _figure))
+    svgs = [drawing_pool._draw(key, paper) or "" for key in keys for paper in PAPERS]
     ids = [set(re.findall(r' id="([^"]+)"', svg)) for svg in svgs]
     for names, svg in zip(ids, svgs):
         assert names == set(re.findall(r'(?:url\(|href=")#([^")]+)', svg)) != set()
-    assert not ids[0] & ids[1]
+    assert len(set().union(*ids)) == sum(map(len, ids))
 
 
 #: A program that draws and prints two figures, and one with nothing to draw.
 _DRAW = """
 from reusebench.reports.base.drawing_pool import finished, start_drawing
 names = {"one": "<svg>1</svg>", "other": "<svg>2</svg>", "nothing": None}
-jobs = {("en", name): lambda svg=svg: svg for name, svg in names.items()}
+jobs = {("en", name): lambda _, svg=svg: svg for name, svg in names.items()}
 print(finished(start_drawing(jobs), "en"))
 """
 
@@ -137,7 +143,7 @@ def test_a_long_line_is_as_long_as_the_eye_can_see() -> None:
     assert len(many) < 2 * len(few)
     for svg in (few, many):
         (path,) = re.findall(r' d="([^"]+)" [^>]*#0072b2', svg)
-        heights = [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", path)]
+        heights = [float(y) for y in path.strip("M").replace("L", " ").split()[1::2]]
         assert max(heights) - min(heights) > 140
 
 
@@ -194,12 +200,12 @@ def canvases(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
     return drawn
 
 
-def _jobs(
-    material: Material, monkeypatch: pytest.MonkeyPatch
-) -> Mapping[Any, Callable[[], str | None]]:
+def _jobs(material: Material, monkeypatch: pytest.MonkeyPatch) -> Mapping[Any, Draw]:
     """Return a function to draw each figure of the page in each language."""
-    jobs: dict[Any, Callable[[], str | None]] = {}
-    monkeypatch.setattr("reusebench.reports.page.index.start_drawing", jobs.update)
+    jobs: dict[Any, Draw] = {}
+    monkeypatch.setattr(
+        "reusebench.reports.page.index.start_drawing", lambda drawn, _: jobs.update(drawn)
+    )
     start_figures(material, LANGUAGES)
     return jobs
 
@@ -221,16 +227,21 @@ def _overlapping(canvas: Canvas) -> Iterator[tuple[Bbox, Bbox]]:
                 yield bars[one], bars[other]
 
 
+@pytest.mark.parametrize("paper", PAPERS)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_figure_can_be_read(
-    material: Material, canvases: list[Canvas], monkeypatch: pytest.MonkeyPatch, language: str
+    material: Material,
+    canvases: list[Canvas],
+    monkeypatch: pytest.MonkeyPatch,
+    language: str,
+    paper: Paper,
 ) -> None:
     """No text or bar of the page's figures overlaps another one or an edge; all figures have
     legends.
     """
     names = []
     for (figure_language, name), draw in _jobs(material, monkeypatch).items():
-        if figure_language == language and draw():
+        if figure_language == language and draw(paper):
             names.append(name)
             assert list(crowded(canvases[-1])) == [], name
             assert list(_overlapping(canvases[-1])) == [], name
@@ -268,12 +279,32 @@ def test_texts_of_programs_and_histories_have_room(tmp_path: Path, canvases: lis
         write_programs(tmp_path, [program(name, [Repeat({"run": 5}, path)])], number + 1)
     histories = histories_in(tmp_path / "history", 24, 4)
     assert any(history.changes for history in histories)
-    for language in LANGUAGES:
+    for language, paper in itertools.product(LANGUAGES, PAPERS):
         texts = texts_of(language)
-        assert programs_figure(programs_in(runs_of(tmp_path)), texts)
-        assert history_figure(histories[:2], texts)
+        assert programs_figure(programs_in(runs_of(tmp_path)), texts, paper)
+        assert history_figure(histories[:2], texts, paper)
     for canvas in canvases:
         assert list(crowded(canvas)) == []
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_names_and_numbers_of_bars_have_room(canvases: list[Canvas], paper: Paper) -> None:
+    """Names above the bars of narrow paper have lines; the number of the longest bar is whole."""
+    rows = Rows(paper)
+    name = "a scenario with a name that is far longer than narrow paper is wide, 又有中文"
+    labels = []
+    for end in (3.0, 23456.8):
+        middle = rows.add(name[: 30 if paper.has_names_at_left else None], 20) + 10
+        labels.append((f"{end:,} measured", end, middle))
+    canvas = new_canvas(rows.end_px + 50, paper)
+    axes = canvas.add_subplot()
+    bars(axes, [(0, end, middle) for _, end, middle in labels], 12)
+    write_labels(axes, labels)
+    rows.draw_names(axes)
+    axes.set_xlim(0, end_with_room(labels, rows.panel_px))
+    svg_of(canvas, [patch(name, INK), patch(name + name, INK)])
+    assert canvases == [canvas]
+    assert list(crowded(canvas)) == []
 
 
 def test_a_crowd_is_seen() -> None:
@@ -308,7 +339,7 @@ def test_a_file_is_whole_by_itself(tmp_path: Path) -> None:
     """
     root = _file(tmp_path)
     assert root.tag == f"{_SVG}svg"
-    assert root.get("width") == str(WIDTH_PX)
+    assert root.get("width") == str(WIDE.width_px)
     assert (root[0].tag, root[0].get("fill")) == (f"{_SVG}rect", "#ffffff")
     assert _LABEL in [element.text for element in root.iter(f"{_SVG}text")]
     assert "CJK" in (root.get("font-family") or "")

@@ -42,9 +42,9 @@ def legend(svg: str) -> list[str]:
 def measured_bars(svg: str) -> list[tuple[float, float]]:
     """Return (start, end) of each solid bar, from the first one down."""
     bars: dict[str, list[float]] = {}
-    for path in re.findall(r'd="M ([^"]+) z ?"[^>]*clip-path[^>]*style="fill: #\w{6}"', svg):
-        points = [point.split() for point in re.split(" [ML] ", path)]
-        bars.setdefault(points[0][1], []).extend(float(x) for x, _ in points)
+    for path in re.findall(r'd="M([^"z]+)z?"[^>]*clip-path[^>]*style="fill: #\w{6}"', svg):
+        numbers = path.replace("L", " ").split()
+        bars.setdefault(numbers[1], []).extend(map(float, numbers[::2]))
     return [(min(indices), max(indices)) for indices in bars.values()]
 
 

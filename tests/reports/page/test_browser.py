@@ -41,10 +41,19 @@ return [...document.querySelectorAll('figure svg')].flatMap(svg => {
   }).map(text => text.textContent);
 });
 """
-#: Height in CSS pixels of the smallest text of a figure.
+#: Size in CSS pixels of the smallest text of a figure that is shown.
 _SMALLEST_TEXT = """
-return Math.min(...[...document.querySelectorAll('figure svg text')]
-  .map(text => text.getBoundingClientRect().height));
+const shown = [...document.querySelectorAll('figure svg')].filter(svg => svg.checkVisibility());
+return Math.min(...shown.flatMap(svg => {
+  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  return [...svg.querySelectorAll('text')]
+    .map(text => parseFloat(getComputedStyle(text).fontSize) * scale);
+}));
+"""
+#: The widths in pixels of figures, and of tables that cannot be scrolled, beyond the window.
+_TOO_WIDE = """
+return [...document.querySelectorAll('figure svg, .scroll')].filter(e => e.checkVisibility())
+  .map(e => e.getBoundingClientRect().right).filter(right => right > innerWidth);
 """
 #: The least contrast ratio (WCAG 2.1, relative luminance) of the texts of the page to what is
 #: behind them.
@@ -119,7 +128,8 @@ def test_page_reads_well(
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.execute_script(_OVERLAPS) == []
     assert browser.execute_script(_CUT) == []
-    assert browser.execute_script(_SMALLEST_TEXT) >= 11
+    assert browser.execute_script(_SMALLEST_TEXT) >= 9.5
+    assert browser.execute_script(_TOO_WIDE) == []
     assert browser.execute_script(_CONTRAST) >= 4.5
     background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", background)[:3])) > 380) == (scheme == "light")

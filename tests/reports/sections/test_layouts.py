@@ -182,7 +182,7 @@ def test_bars_become_shorter(tmp_path: Path) -> None:
     sizes = [float(text) for text in TEXT.findall(svg) if re.fullmatch(r"\d+\.\d\d", text)]
     assert sizes == sorted(sizes, reverse=True)
     assert len(sizes) > 3
-    bars = re.findall(r' d="M [^"]+"[^>]*clip-path[^>]*style="fill: (#\w{6})"', svg)
+    bars = re.findall(r' d="M[^"]+"[^>]*clip-path[^>]*style="fill: (#\w{6})"', svg)
     assert bars.count(bars[-1]) == 1
 
 

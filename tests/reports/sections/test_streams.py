@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from reusebench.measured.messages import Message
+from reusebench.reports.base.paper import WIDE
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.material import Material, read_material
@@ -251,9 +253,10 @@ def test_a_leak_that_fills_holes_of_the_heap(tmp_path: Path) -> None:
     assert heap.startswith(
         f"The heap in use is still growing: {ENGLISH.scenario(NAMES[1])} by 1.02 MiB/min"
     )
-    svg = workload_figures(group, ENGLISH)["streams_1_over_time"]()
+    svg = workload_figures(group, ENGLISH)["streams_1_over_time"](WIDE)
     assert svg is not None
-    assert "level; heap growing, 1.02 MiB/min, 1,469 MiB a day" in svg
+    words = " ".join(re.findall(">([^<]+)</text>", svg))
+    assert "level; heap growing, 1.02 MiB/min, 1,469 MiB a day" in words
     table = machine_table(workload, ENGLISH)
     assert table is not None
     assert cells_of(table, NAMES[1])["Slope of the heap, MiB/min"] == "1.02"
@@ -264,7 +267,7 @@ def test_a_library_that_does_not_say_its_heap(tmp_path: Path) -> None:
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(heap=None)]))
     (sentence,) = growth_sentences(workload_of(group), ENGLISH)
     assert sentence.startswith("RSS: the run is too short to show whether it grows: ")
-    assert workload_figures(group, ENGLISH)["streams_1_over_time"]() is not None
+    assert workload_figures(group, ENGLISH)["streams_1_over_time"](WIDE) is not None
 
 
 def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
@@ -281,7 +284,7 @@ def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
 def test_memory_over_time_is_drawn_if_there_is_a_slope(tmp_path: Path) -> None:
     """If no run was long enough for a slope, there is no figure."""
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(seconds=4.0)]))
-    assert workload_figures(group, ENGLISH)["streams_1_over_time"]() is None
+    assert workload_figures(group, ENGLISH)["streams_1_over_time"](WIDE) is None
 
 
 def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
@@ -344,14 +347,14 @@ def test_on_a_virtual_board_there_is_only_memory(tmp_path: Path) -> None:
     heads = memory_table(group, workload, published_rows(), ENGLISH).heads
     assert not any(word in head for head in heads for word in ("Frames", "Latency", "decoding"))
     assert (per_stream_table(workload, ENGLISH), stages_table(workload, ENGLISH)) == (None, None)
-    drawn = {name for name, draw in workload_figures(group, ENGLISH).items() if draw()}
+    drawn = {name for name, draw in workload_figures(group, ENGLISH).items() if draw(WIDE)}
     assert drawn == {"streams_1_over_time", "streams_1_explanation"}
 
 
 def test_figures_have_every_mode(streams_group: Group) -> None:
     """Bars, panels and latencies name each scenario; none is missing."""
     for name, draw in workload_figures(streams_group, ENGLISH).items():
-        svg = draw()
+        svg = draw(WIDE)
         assert svg is not None, name
         rows = [
             row
@@ -366,8 +369,8 @@ def test_frames_that_were_never_done_are_drawn_too(tmp_path: Path) -> None:
     """A mode that did nothing at all has a figure of memory, and no latency."""
     group = group_of(tmp_path, streams_result(tmp_path, NAMES[1], [Frames(per_s=0)]))
     figures = workload_figures(group, ENGLISH)
-    assert figures["streams_1_memory"]() is not None
-    assert figures["streams_1_latency"]() is None
+    assert figures["streams_1_memory"](WIDE) is not None
+    assert figures["streams_1_latency"](WIDE) is None
 
 
 def test_each_mode_has_a_colour_of_its_own() -> None:
@@ -390,7 +393,7 @@ def test_the_section_is_whole_in_every_language(written: WrittenReport, language
         assert texts(key) in text
     for key in texts.starting_with("stream_term_"):
         assert f"<dt>{texts(f'stream_term_{key}')}</dt>" in html
-    assert (text.count("<svg"), text.count("<details>")) == (4, 4)
+    assert (text.count("<figure "), text.count("<details>")) == (4, 4)
 
 
 def test_streams_are_defined_if_there_are_any(full_group: Group) -> None:
