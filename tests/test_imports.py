@@ -138,8 +138,8 @@ _LAYERS = {
     "harness": (
         "errors extras former_names selection machine_info memory_gate gate_reports settings plans"
         " clock standard_output"
-        " progress measuring subjects result_text effort model_request benchmark_plugin"
-        " bench_options overrides session_run session measure plugin"
+        " progress measuring subjects result_text figure_properties effort model_request"
+        " benchmark_plugin bench_options overrides session_run session measure plugin"
     ),
     "samplers": (
         "errors readings proc_files host descendants mappings held_files huge_pages npu"

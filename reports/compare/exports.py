@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from reusebench.reports.base.table import csv_cell
+from reusebench.reports.compare.badge import badge_json, badge_svg
 from reusebench.reports.compare.trace_events import trace_events, without_trace
 from reusebench.reports.errors import ReportError
 from reusebench.storage.metrics import METRICS, Metric
@@ -69,6 +70,8 @@ class Export:
     write: Callable[[Sequence[Run], _Metrics], str]
     #: Metrics that the format can hold; empty if it has other content.
     metrics: _Metrics = METRICS
+    #: Lines for what of the runs is missing; None: the configurations that failed.
+    missing: Callable[[Sequence[Run]], list[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,7 @@ def export_runs(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> st
     """Return the text of an export of these metrics; of all that the format can hold by default."""
     if not form.metrics:
         if metrics:
-            raise ReportError(
-                f"--format {form.name} has whole traces, and no metrics: leave --metric out"
-            )
+            raise ReportError(f"--format {form.name} has a content of its own: leave --metric out")
         return form.write(runs, metrics)
 
     for metric in metrics:
@@ -111,8 +112,8 @@ def export_runs(runs: Sequence[Run], form: Export, metrics: _Metrics = ()) -> st
 
 def left_out(runs: Sequence[Run], form: Export) -> list[str]:
     """Return a line for each configuration that is missing in the export, with its outcome."""
-    if not form.metrics:
-        return without_trace(runs)
+    if form.missing:
+        return form.missing(runs)
     lines = []
     for run in runs:
         for measured in run.measured:
@@ -291,5 +292,7 @@ EXPORTS = (
     ),
     Export("csv", _csv),
     Export("jsonl", _json_lines),
-    Export("trace", lambda runs, _: trace_events(runs), metrics=()),
+    Export("trace", lambda runs, _: trace_events(runs), (), without_trace),
+    Export("badge", lambda runs, _: badge_json(runs), metrics=()),
+    Export("badge-svg", lambda runs, _: badge_svg(runs), metrics=()),
 )

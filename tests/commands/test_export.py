@@ -37,8 +37,13 @@ def export(storage: Path, reusebench: Reusebench) -> Callable[..., Ended]:
 
 
 def median_of(text: str) -> float:
-    [metrics] = json.loads(text).values()
-    return float(metrics["application-memory"]["value"])
+    # Each of several models has a latency of its own, and no memory.
+    (memory,) = [
+        metrics["application-memory"]
+        for metrics in json.loads(text).values()
+        if "application-memory" in metrics
+    ]
+    return float(memory["value"])
 
 
 @pytest.mark.parametrize("form", [form.name for form in EXPORTS])
@@ -46,8 +51,9 @@ def test_every_format_is_printed(export: Callable[..., Ended], form: str) -> Non
     """Each format goes to standard output alone, and nothing to standard error."""
     done = export("--format", form)
     assert (done.exit_code, done.err) == (0, "")
-    assert "no_reuse" in done.out
-    assert done.out.startswith(("{", "[", "run_number,"))
+    # A badge has one figure, whatever its configuration is called.
+    assert "no_reuse" in done.out or "630.0 MiB" in done.out
+    assert done.out.startswith(("{", "[", "run_number,", "<svg "))
 
 
 def test_runs_are_named_as_for_every_other_command(
@@ -135,7 +141,7 @@ def test_metrics_are_chosen(export: Callable[..., Ended]) -> None:
         ),
         (
             ["--format", "trace", "--metric", "latency"],
-            "--format trace has whole traces, and no metrics: leave --metric",
+            "--format trace has a content of its own: leave --metric",
         ),
         ([], "Missing option '--format'"),
     ],

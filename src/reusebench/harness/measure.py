@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional, Union
 
@@ -14,6 +14,7 @@ import pytest
 from reusebench.harness.benchmark_plugin import use_up
 from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import UserError
+from reusebench.harness.figure_properties import Property
 from reusebench.harness.overrides import Overrides
 from reusebench.harness.plans.python_plan import Plan
 from reusebench.harness.session import Session
@@ -89,10 +90,19 @@ class Measure:
     fails the test; a mechanism that the runtime lacks skips it.
     """
 
-    def __init__(self, session: Session, benchmark: Any, clock: ReplayClock) -> None:
+    def __init__(
+        self,
+        session: Session,
+        benchmark: Any,
+        clock: ReplayClock,
+        properties: list[tuple[str, object]],
+    ) -> None:
+        """Take the list of the test's properties, to which figures are added."""
         self._session = session
         self._benchmarks = _one_for_each_call(benchmark)
         self._clock = clock
+        self._properties = properties
+        self._calls = 0
 
     def __call__(
         self,
@@ -126,9 +136,17 @@ class Measure:
         except UserError as error:
             mistake = str(error)
         else:
+            self._add_properties(self._session.properties(stored, overrides))
             return Result(stored)
         use_up(benchmark)
         pytest.fail(mistake, pytrace=False)
+
+    def _add_properties(self, properties: Iterable[Property]) -> None:
+        """Add the figures to the test; from the second call on their names have its number."""
+        self._calls += 1
+        number = f" {self._calls}" if self._calls > 1 else ""
+        for name, value in properties:
+            self._properties.append((f"{name}{number}", value))
 
 
 def _one_for_each_call(benchmark: Any) -> Iterator[Any]:

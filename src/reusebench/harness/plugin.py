@@ -231,7 +231,8 @@ def replay_clock(request: pytest.FixtureRequest) -> ReplayClock:
 @pytest.fixture
 def measure(request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark: Any) -> Measure:
     """Return measure(scenario, runtime=..., model=...): one configuration, stored and returned."""
-    return Measure(request.config.stash[_SESSION], benchmark, replay_clock)
+    properties = request.node.user_properties
+    return Measure(request.config.stash[_SESSION], benchmark, replay_clock, properties)
 
 
 # pytest-benchmark's own hook comes first if this plug-in is loaded earlier, as `reusebench bench`

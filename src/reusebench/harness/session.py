@@ -16,6 +16,7 @@ from reusebench.harness.bench_options import resolve_settings, resolve_videos
 from reusebench.harness.benchmark_plugin import saves_runs, storage_folder, use_up, writable
 from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import NoModels, UnusableModel, UserError
+from reusebench.harness.figure_properties import Property, figure_properties
 from reusebench.harness.measuring.measurement import Bench, nameless
 from reusebench.harness.measuring.subject import Job, Subject, Supplies
 from reusebench.harness.memory_gate import MemoryGate, Verdict, make_gate
@@ -214,10 +215,17 @@ class Session:
         """Return the terminal's text of a result; empty if another scenario's line shows it."""
         if is_equal(result):
             return ""
-        baseline = None
-        if result.baseline:
-            baseline = self._results.get((result.runtime, result.baseline, overrides))
-        return printable(result_text(result, baseline), keep="\n")
+        return printable(result_text(result, self._baseline(result, overrides)), keep="\n")
+
+    def _baseline(self, result: Result, overrides: Overrides) -> Result | None:
+        """Return the result of its baseline; None if that was not measured."""
+        if not result.baseline:
+            return None
+        return self._results.get((result.runtime, result.baseline, overrides))
+
+    def properties(self, result: Result, overrides: Overrides) -> Iterable[Property]:
+        """Return the figures of a result for reports of its test."""
+        return figure_properties(result, self._baseline(result, overrides))
 
     def _show(self, benchmark: Any, title: str, text: str) -> None:
         """Show the text of a configuration, if there is one; the same reason in full only once."""
