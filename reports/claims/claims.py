@@ -14,7 +14,7 @@ from reusebench.reports.base.formatting import EMPTY
 from reusebench.reports.base.statistics import rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
-from reusebench.reports.claims.judgement import Judgement
+from reusebench.reports.claims.judgement import OPEN, Judgement
 from reusebench.reports.claims.judges import judge
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.published import Source
@@ -100,10 +100,15 @@ def judge_claims(groups: Sequence[Group]) -> list[JudgedClaim]:
     return judged
 
 
-def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Table:
-    """Return a row for each claim and each group that it is about; groups have these labels."""
+def decided_claims(groups: Sequence[Group]) -> list[JudgedClaim]:
+    """Return the judgements that say that a claim holds, or that it does not."""
+    return [judged for judged in judge_claims(groups) if judged.judgement.verdict != OPEN]
+
+
+def claims_table(claims: Sequence[JudgedClaim], labels: Sequence[str], texts: Texts) -> Table:
+    """Return a row for each judged claim; groups have these labels."""
     lines = []
-    for judged in judge_claims(groups):
+    for judged in claims:
         judgement = judged.judgement
         reason = judgement.reason.in_words(texts)
         verdict = texts(f"claims_{judgement.verdict}") + texts("colon") + reason
@@ -119,11 +124,13 @@ def claims_table(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -
     return Table(heads_of(heads, texts), lines, words=(0, 1, 2, 3), exported="claims")
 
 
-def claim_tests(texts: Texts) -> list[tuple[str, str, str, str | None, str]]:
-    """Return (claim, test, title of the source, its address, its dates) of each claim."""
+def claim_tests(
+    claims: Sequence[JudgedClaim], texts: Texts
+) -> list[tuple[str, str, str, str | None, str]]:
+    """Return (claim, test, title of the source, its address, its dates) of each claim once."""
     language = texts.language
     tests = []
-    for claim in read_claims():
+    for claim in {judged.claim.id: judged.claim for judged in claims}.values():
         source = claim.source
         title = source.title[language]
         dates = source.dates(texts)

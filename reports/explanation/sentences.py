@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from reusebench.accounting.sizes import COMPONENTS
 from reusebench.reports.base.formatting import mib, mib_decimals, mib_spread, percent
@@ -12,7 +11,7 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.explanation import ACCOUNT, Explanation, explain
 from reusebench.reports.explanation.table import component_name, rounded_mib
 from reusebench.reports.results.memory_use import findings_of
-from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.rows import Row
 
 #: The components of memory that a runtime reports for contexts on a CPU. Key: the name in its
 #: accounts. The component of all other names is "other".
@@ -48,32 +47,6 @@ def _paragraph(row: Row, explanation: Explanation, texts: Texts) -> str:
     else:
         reasons = _application_reasons(row, explanation, texts)
     return texts.sentences([claim, *reasons, _prediction(explanation, texts)])
-
-
-def prediction_summary(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return a sentence on the errors of each group with predictions; groups have these labels."""
-    sentences = []
-    for group, label in zip(groups, labels):
-        errors = []
-        for row in group.rows:
-            explanation = explain(row)
-            if explanation:
-                errors.append((_error_percent(explanation), row, explanation))
-        if not errors:
-            continue
-        largest, row, worst = max(errors, key=lambda error: error[0])
-        sentences.append(
-            texts(
-                "prediction_summary",
-                runtime=label,
-                count=len(errors),
-                memory=texts(f"memory_{worst.measured.name}"),
-                median=percent(statistics.median(error for error, _, _ in errors)),
-                largest=percent(largest),
-                scenario=texts.scenario(row.scenario),
-            )
-        )
-    return sentences
 
 
 def _npu_reasons(row: Row, explanation: Explanation, texts: Texts) -> list[str]:

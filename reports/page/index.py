@@ -17,7 +17,6 @@ from reusebench.reports.material import Material
 from reusebench.reports.results.labels import labels_of
 from reusebench.reports.sections.answer import AnswerSection
 from reusebench.reports.sections.claims import ClaimsSection
-from reusebench.reports.sections.code import CodeSection
 from reusebench.reports.sections.contexts import ContextsSection
 from reusebench.reports.sections.copies import CopiesSection
 from reusebench.reports.sections.definitions import DefinitionsSection
@@ -36,7 +35,7 @@ from reusebench.reports.sections.programs import ProgramsSection
 from reusebench.reports.sections.question import ComparisonSection, QuestionSection
 from reusebench.reports.sections.runs import RunsSection
 from reusebench.reports.sections.scenarios import ScenariosSection
-from reusebench.reports.sections.section import Page, Section
+from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.sections.shared_weights import SharedWeightsSection
 from reusebench.reports.sections.speed import SpeedSection
 from reusebench.reports.sections.streams import StreamsSection
@@ -62,9 +61,7 @@ _BY_QUESTION = {section.name: section for section in _QUESTIONS}
 #: Every section, in the order of the page.
 SECTIONS: tuple[Section, ...] = (
     AnswerSection(),
-    CodeSection(),
     FitSection(),
-    MeasuredSection(),
     *(
         _BY_QUESTION.get(question) or ComparisonSection(question)
         for question in (*QUESTIONS, OTHER_QUESTION)
@@ -77,6 +74,7 @@ SECTIONS: tuple[Section, ...] = (
     VersionsSection(),
     ProgramsSection(),
     FailuresSection(),
+    MeasuredSection(),
     RunsSection(),
     EnvironmentSection(),
     ScenariosSection(),
@@ -147,27 +145,31 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
     """Return the variables of the page's template."""
     page = Page(material, texts)
     english_labels = labels_of(page.groups, texts_of(LANGUAGES[0]))
-    sections = [section for section in SECTIONS if section.applies(page)]
+    sections: list[dict[str, Any]] = []
+    for section in SECTIONS:
+        if section.applies(page):
+            values = section.values(page)
+            if not section.is_empty(values):
+                # The first section is the answer, whatever it is.
+                is_folded = section.is_folded and bool(sections)
+                sections.append({**_shown(section, page, values), "is_folded": is_folded})
     return {
         "lead": _lead(page),
         "groups": page.group_ids,
         "groups_in_ids": dict(zip(page.group_ids, group_anchors(english_labels))),
         "folded": page.is_folded,
-        "opening": [_shown(section, page) for section in sections if section.opens_page],
-        "sections": [_shown(section, page) for section in sections if not section.opens_page],
-        "contents": [
-            (section.name, section.title(texts)) for section in sections if section.is_listed
-        ],
+        "sections": sections,
     }
 
 
-def _shown(section: Section, page: Page) -> dict[str, Any]:
-    """Return the variables of a section: its name, title, template and values."""
+def _shown(section: Section, page: Page, values: Values) -> dict[str, Any]:
+    """Return the variables of a section: its name, title, summary, template and values."""
     return {
         "name": section.name,
         "title": section.title(page.texts),
+        "summary": section.summary(page),
         "template": section.template,
-        **section.values(page),
+        **values,
     }
 
 

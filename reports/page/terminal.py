@@ -138,14 +138,9 @@ def print_opening(opening: Opening, texts: Texts, console: Console) -> None:
     """Print the answers that open the page; last, since readers of a terminal begin at its end."""
     console.print(f"\n{texts('section_answer')}", style="bold")
     for answer in opening.answers:
-        console.print(answer.label, highlight=False)
-        figures = []
-        for figure in answer.figures:
-            value = f"{figure.value} {figure.unit}".strip()
-            text = texts("terminal_figure", head=figure.head, value=value, remark=figure.remark)
-            figures.append(text)
-        _print_list([answer.contexts, *figures, answer.advice, *answer.remarks], console)
-    _print_list([*opening.ranking, *opening.others], console)
+        console.print(texts("of_group", group=answer.label, words=answer.sentence), highlight=False)
+        _print_list(answer.remarks, console)
+    _print_list(opening.ranking, console)
     console.print()
 
 

@@ -1,4 +1,4 @@
-"""The labels of groups that are shown together: runtime, version, target, and what differs."""
+"""The labels of groups that are shown together: runtime, version, place, and what differs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from reusebench.reports.base.formatting import EMPTY, to_the_minute
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.rows import Group
 
-__all__ = ["driver_label", "group_id", "labels_of"]
+__all__ = ["driver_label", "group_id", "labels_of", "runtime_in_words"]
 
 
 def driver_label(group: Group, texts: Texts) -> str:
@@ -27,14 +27,20 @@ def labels_of(groups: Sequence[Group], texts: Texts) -> list[str]:
     """Return the shortest label of each group that is unique, as far as there is one."""
     labels = []
     for group in groups:
-        runtime = texts.runtime(group.info.runtime)
-        version = group.short_version or EMPTY
-        labels.append(
-            texts("runtime_on_target", runtime=runtime, version=version, target=group.info.target)
-        )
+        runtime = f"{texts.runtime(group.info.runtime)} {group.short_version or EMPTY}"
+        labels.append(runtime_in_words(runtime, group.info.target, texts))
     for fact in _FACTS:
         labels = _with_fact(labels, [fact(group, texts) for group in groups], texts)
     return labels
+
+
+def runtime_in_words(runtime: str, target: str, texts: Texts) -> str:
+    """Return the runtime with the place where it ran; this machine's own Python is no place."""
+    kind, _, place = target.partition(":")
+    if target == "python":
+        return runtime
+    key = f"on_{kind}" if f"on_{kind}" in texts.words else "on_target"
+    return texts(key, runtime=runtime, place=place or kind)
 
 
 def _with_fact(labels: Sequence[str], facts: Sequence[str], texts: Texts) -> list[str]:

@@ -1,8 +1,7 @@
-"""Published figures of others and their tables; own measurements are never mixed in."""
+"""The published test of dup; own measurements are never mixed in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,8 +11,8 @@ import msgspec
 
 from reusebench.reports.base.formatting import EMPTY, gigabytes, megabytes, percent
 from reusebench.reports.base.statistics import Figure
-from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.rows import Group
 from reusebench.storage.savings import APPLICATION, Saving, saving_of
 
 _FILE = Path(__file__).parent.parent / "data" / "published.json"
@@ -78,29 +77,6 @@ class _Sourced(msgspec.Struct, frozen=True):
         return _published().sources[self.source_name]
 
 
-class _Throughput(_Sourced, frozen=True):
-    """Inferences per second of one model on one board."""
-
-    target: str
-    model: str
-    #: Threads, each with its own context; None means one NPU core, one inference after the other.
-    threads: Optional[int]
-    throughput_per_s: float
-
-
-class _Breakdown(_Sourced, frozen=True):
-    """The output of rknn-toolkit2's eval_memory for one model."""
-
-    #: Target and model are None if the source does not name them.
-    target: Optional[str]
-    model: Optional[str]
-    weights_mib: float
-    internal_mib: float
-    #: Register commands, input and output; None if the version of the toolkit did not print it.
-    other_mib: Optional[float]
-    total_mib: float
-
-
 class _DupRow(msgspec.Struct, frozen=True):
     scenario: str
     baseline: Optional[str]
@@ -119,18 +95,6 @@ class _DupTest(_Sourced, frozen=True):
 class _Published(msgspec.Struct, frozen=True):
     sources: dict[str, Source]
     dup: _DupTest
-    throughput: tuple[_Throughput, ...]
-    breakdown: tuple[_Breakdown, ...]
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A table of published figures, with its sources."""
-
-    table: Table
-    note: str
-    #: Title, address and dates of each source once.
-    sources: list[tuple[str, str | None, str]]
 
 
 def published_rows() -> list[PublishedRow]:
@@ -158,52 +122,19 @@ def published_rows() -> list[PublishedRow]:
     return rows
 
 
-def published_throughput(texts: Texts) -> Reference:
-    """Return the published throughputs by threads, in inferences per second."""
-    heads = (
-        "reference_model",
-        "reference_target",
-        "reference_how",
-        "column_throughput",
-        "column_source",
-    )
-    published = _published().throughput
-    rows = []
-    for row in published:
-        how = texts("reference_one_core")
-        if row.threads:
-            how = texts("reference_threads", threads=row.threads)
-        rate = f"{row.throughput_per_s:.1f}"
-        title = row.source.title[texts.language]
-        rows.append((PUBLISHED, [row.model, row.target, how, rate, title]))
-    table = Table(heads_of(heads, texts), rows, words=(0, 1, 2, 4))
-    return Reference(table, texts("reference_throughput_note"), _sources_of(published, texts))
+def comparable_rows(group: Group) -> list[PublishedRow]:
+    """Return the published rows that the group can be compared with; on most boards none.
 
-
-def published_breakdown(texts: Texts) -> Reference:
-    """Return the published outputs of eval_memory by component, in MiB."""
-    parts = [
-        texts("column_in_mib", name=texts(f"component_{part}"))
-        for part in ("weights", "internal", "other", "total")
-    ]
-    heads = [texts("reference_model"), texts("reference_target"), *parts, texts("column_source")]
-    published = _published().breakdown
-    rows = []
-    for row in published:
-        sizes = (row.weights_mib, row.internal_mib, row.other_mib, row.total_mib)
-        size_cells = [EMPTY if size is None else f"{size:.2f}" for size in sizes]
-        title = row.source.title[texts.language]
-        cells = [row.model or EMPTY, row.target or EMPTY, *size_cells, title]
-        rows.append((PUBLISHED, cells))
-    table = Table(heads, rows, words=(0, 1, -1))
-    return Reference(table, texts("reference_breakdown_note"), _sources_of(published, texts))
-
-
-def _sources_of(published: Iterable[_Sourced], texts: Texts) -> list[tuple[str, str | None, str]]:
-    sources = {row.source_name: row.source for row in published}
+    They were measured on a real board of the same chip, with as many streams and contexts.
+    """
+    info = group.info
+    if not group.computes:
+        return []
+    own = (info.runtime, info.chip, info.streams, info.contexts)
     return [
-        (source.title[texts.language], source.url, source.dates(texts))
-        for source in sources.values()
+        row
+        for row in published_rows()
+        if (row.runtime, row.target.lower(), row.streams, row.contexts) == own
     ]
 
 

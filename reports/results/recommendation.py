@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from reusebench.reports.results.model_names import short_name
 from reusebench.reports.results.rows import Row, workload_key
 from reusebench.reports.results.speed_change import SpeedChange, speed_change
-from reusebench.scenarios.catalogue import OPTIONS
+from reusebench.scenarios.catalogue import MODEL_SETS, OPTIONS, STREAMS
 from reusebench.storage.savings import (
     APPLICATION,
     LESS,
@@ -48,6 +49,12 @@ class Recommendation:
         return speed_change(self.least)
 
     @property
+    def is_of_the_run(self) -> bool:
+        """Whether its models are those of the run's streams, or of a plan."""
+        model_set = self.without_reuse.model_set
+        return model_set == STREAMS or model_set not in MODEL_SETS
+
+    @property
     def outputs_compared(self) -> bool:
         """Whether its outputs are known to equal without_reuse's; False if nothing computes."""
         return self.least.computes and self.without_reuse.measured
@@ -80,6 +87,32 @@ def recommendations(rows: Iterable[Row]) -> list[Recommendation]:
 def main_recommendation(rows: Iterable[Row]) -> Recommendation | None:
     """Return the main recommendation for the rows of one group; None if no layout was measured."""
     return next(iter(recommendations(rows)), None)
+
+
+def answers_of(rows: Iterable[Row]) -> list[Recommendation]:
+    """Return the main recommendation, and the others that it takes to cover all of a run's models.
+
+    Built-in models of other questions, such as those for copies, need not be covered.
+    """
+    ordered = recommendations(rows)
+    answers = ordered[:1]
+    covered = _models_of(answers)
+    for recommendation in ordered[1:]:
+        models = _models_of([recommendation])
+        if not models <= covered and recommendation.is_of_the_run:
+            answers.append(recommendation)
+            covered |= models
+    return answers
+
+
+def _models_of(recommendations: Iterable[Recommendation]) -> set[str]:
+    """Return the models that recommendations are for; seeds of a built-in network are one."""
+    names: set[str] = set()
+    for recommendation in recommendations:
+        for model in recommendation.without_reuse.info.models:
+            name = short_name(model.name)
+            names.add(model.digest if name == model.name else name)
+    return names
 
 
 def weight(recommendation: Recommendation) -> tuple[bool, int, float]:

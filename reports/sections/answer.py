@@ -1,4 +1,4 @@
-"""The section that opens the page: the memory of contexts without reuse and at least."""
+"""The section that opens the page: what contexts need, how little is enough, and the program."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from reusebench.reports.base.formatting import mib, milliseconds, per_second, pe
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.labels import group_id
-from reusebench.reports.results.recommendation import Recommendation, main_recommendation
+from reusebench.reports.results.model_names import models_in_words
+from reusebench.reports.results.recommendation import (
+    Recommendation,
+    answers_of,
+    main_recommendation,
+)
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.runtime_comparison import runtime_comparison
 from reusebench.reports.results.speed_change import DISTURBED, ONE_REPEAT
+from reusebench.reports.sections.code import code_blocks
 from reusebench.reports.sections.layouts import (
+    drawn_layouts,
     layout_in_words,
     layouts_figure,
-    recommendations_table,
-    set_in_words,
 )
-from reusebench.reports.sections.leaks import opening_leaks
-from reusebench.reports.sections.limit import opening_limit
+from reusebench.reports.sections.leaks import leak_sentences
 from reusebench.reports.sections.runtimes import (
     compared_in_words,
     runtime_sentences,
@@ -30,8 +34,9 @@ from reusebench.reports.sections.runtimes import (
     runtimes_table,
 )
 from reusebench.reports.sections.section import Page, Section, Values
-from reusebench.reports.streams.sentences import growing_parts, opening_part
-from reusebench.scenarios.catalogue import LIMIT, OPTIONS
+from reusebench.reports.shared.answers import group_warnings
+from reusebench.reports.streams.sentences import growing_parts
+from reusebench.scenarios.catalogue import OPTIONS
 from reusebench.storage.savings import NPU
 
 #: Up to this number of answers stand open; if there are more, a table of runtimes opens the page.
@@ -42,14 +47,14 @@ class AnswerSection(Section):
     """The answer that opens the page."""
 
     name = "answer"
-    is_listed = False
-    opens_page = True
+    is_folded = False
 
     def values(self, page: Page) -> Values:
-        """Return the opening, and the table of all sets of contexts."""
+        """Return the opening, the programs, and reasons to mistrust the figures."""
         return {
             "opening": opening(page.groups, page.labels, page.texts),
-            "sets": recommendations_table(page.groups, page.labels, page.texts),
+            "blocks": code_blocks(page.groups, page.labels, page.texts),
+            "warnings": warnings_of(page.groups, page.labels, page.texts),
         }
 
     def figures(self, page: Page) -> dict[str, Draw]:
@@ -73,31 +78,30 @@ class LargeFigure:
 
 
 @dataclass(frozen=True)
-class GroupAnswer:
-    """The answer of one group."""
+class Answer:
+    """The answer for some contexts of a group."""
 
     #: Element id of the group.
     group: str
     label: str
-    #: The contexts that the answer is about; empty if nothing could be compared.
-    contexts: str
-    figures: Sequence[LargeFigure]
-    advice: str
-    remarks: Sequence[str]
+    #: What they need, how little is enough, at which speed, and how.
+    sentence: str
+    figures: Sequence[LargeFigure] = ()
+    remarks: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class Opening:
     """The answer of each group, and answers about all groups."""
 
-    answers: Sequence[GroupAnswer]
+    answers: Sequence[Answer]
     #: The contexts by which runtimes are compared; empty if they are not.
     compared: str
     #: Sentences about the runtime with the least memory, its speed, and equal outputs.
     ranking: Sequence[str]
     runtimes: Table | None
-    #: Sentences about frames, growing memory, leaks, and the number of contexts that fit.
-    others: Sequence[str]
+    #: The layouts in the figure, each with its meaning.
+    meanings: Sequence[tuple[str, str]]
 
     @property
     def is_folded(self) -> bool:
@@ -107,75 +111,50 @@ class Opening:
 
 def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Opening:
     """Return the opening of a page with these groups, labelled so."""
-    answers = []
+    answers: list[Answer] = []
     for number, (group, label) in enumerate(zip(groups, labels)):
-        answer = _answer(group, group_id(number), label, texts)
-        if answer:
-            answers.append(answer)
+        answers += _answers(group, group_id(number), label, texts)
+    meanings = _meanings(groups, texts)
     comparison = runtime_comparison(groups)
     if comparison is None:
-        compared = ""
-        ranking = []
-        runtimes = None
-    else:
-        compared = compared_in_words(comparison, texts)
-        ranking = runtime_sentences(comparison, labels, texts)
-        runtimes = runtimes_table(comparison, labels, texts)
+        return Opening(answers, "", _not_comparable(groups, texts), None, meanings)
     return Opening(
         answers,
-        compared,
-        ranking or _not_comparable(groups, texts),
-        runtimes,
-        _other_sentences(groups, labels, texts),
+        compared_in_words(comparison, texts),
+        runtime_sentences(comparison, labels, texts) or _not_comparable(groups, texts),
+        runtimes_table(comparison, labels, texts),
+        meanings,
     )
 
 
-def _other_sentences(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return sentences about streams, leaks and limits of all groups."""
-    streams = []
-    growing = []
-    leaks = []
-    limits = []
+def warnings_of(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
+    """Return leaks and reasons to mistrust figures, after labels if there are several groups."""
+    warnings = []
     for group, label in zip(groups, labels):
-        streams.append(opening_part(group, label, texts))
-        growing += growing_parts(group, label, texts)
-        leaks.append(opening_leaks(group, label, texts))
-        limits.append(opening_limit(group.questions.get(LIMIT, []), label, texts))
-    sentences = [
-        _joined_parts("opening_streams", streams, texts),
-        _joined_parts("opening_growing", growing, texts),
-        *leaks,
-        _joined_parts("opening_limit", limits, texts),
-    ]
-    return [sentence for sentence in sentences if sentence]
+        leaks = [*leak_sentences(group.rows, texts), *growing_parts(group, texts)]
+        for warning in (*leaks, *group_warnings(group, texts)):
+            is_single = len(groups) == 1
+            warnings.append(warning if is_single else texts("of_group", group=label, words=warning))
+    return warnings
 
 
-def _joined_parts(key: str, parts: Sequence[str | None], texts: Texts) -> str | None:
-    """Return one sentence with the parts of all groups; None if no group has one."""
-    known = [part for part in parts if part]
-    if not known:
-        return None
-    return texts(key, parts=texts.joined(known))
-
-
-def _answer(group: Group, element_id: str, label: str, texts: Texts) -> GroupAnswer | None:
-    """Return the answer of a group; None if it ran no layout of contexts."""
+def _answers(group: Group, element_id: str, label: str, texts: Texts) -> list[Answer]:
+    """Return the answers of a group; none if it ran no layout of contexts."""
     if not any(_is_layout(row) for row in group.rows):
-        return None
-    recommendation = main_recommendation(group.rows)
-    if recommendation is None:
-        return GroupAnswer(element_id, label, "", (), texts("answer_nothing_compared"), ())
-    figures = [_before(recommendation, texts)]
-    if recommendation.least is not recommendation.without_reuse:
-        figures += [_least(recommendation, texts), _speed(recommendation, texts)]
-    return GroupAnswer(
-        element_id,
-        label,
-        set_in_words(recommendation, texts),
-        figures,
-        _advice(recommendation, texts),
-        list(_remarks(recommendation, texts)),
-    )
+        return []
+    recommendations = answers_of(group.rows)
+    if not recommendations:
+        return [Answer(element_id, label, texts("answer_nothing_compared"))]
+    return [
+        Answer(
+            element_id,
+            label,
+            _sentence(recommendation, texts),
+            list(_large_figures(recommendation, texts)),
+            list(_remarks(recommendation, texts)),
+        )
+        for recommendation in recommendations
+    ]
 
 
 def _is_layout(row: Row) -> bool:
@@ -197,20 +176,74 @@ def _not_comparable(groups: Sequence[Group], texts: Texts) -> list[str]:
     return [texts("answer_not_comparable")]
 
 
+def _sentence(recommendation: Recommendation, texts: Texts) -> str:
+    """Return the need of the contexts, the least that is enough, its speed, and its layout."""
+    before = recommendation.without_reuse
+    least = recommendation.least
+    values = {
+        "contexts": len(before.info.plan.contexts),
+        "models": models_in_words(before.info.models),
+        "memory": texts("memory_npu" if recommendation.memory == NPU else "memory_application"),
+    }
+    if least is before:
+        has_others = len(recommendation.layouts) > 1
+        need = texts("answer_need", before=_mib(before, recommendation), **values)
+        reason = texts("answer_nothing_saves" if has_others else "answer_one_layout")
+        return texts.sentences([need, reason])
+    values |= {
+        "least": _mib(least, recommendation),
+        "scenario": texts.scenario(least.scenario),
+        "layout": layout_in_words(least, texts),
+    }
+    saving = recommendation.saving
+    if saving is None:
+        return texts("answer_fits", **values)
+    return texts(
+        "answer_sentence",
+        before=_mib(before, recommendation),
+        percent=percent(saving.percent),
+        speed=_speed_in_words(recommendation, texts),
+        **values,
+    )
+
+
+def _speed_in_words(recommendation: Recommendation, texts: Texts) -> str:
+    """Return the change of speed in a few words, or that it is not known."""
+    change = recommendation.speed
+    if change is None or change.verdict in (DISTURBED, ONE_REPEAT):
+        return texts("answer_speed_unknown")
+    return texts(
+        f"answer_is_{change.verdict}", change=percent(abs(change.change_percent), spread=True)
+    )
+
+
+def _mib(row: Row, recommendation: Recommendation) -> str:
+    """Return the memory of a layout, with its spread."""
+    is_npu = recommendation.memory == NPU
+    return mib(row.memory(recommendation.memory), is_npu)
+
+
+def _large_figures(recommendation: Recommendation, texts: Texts) -> Iterator[LargeFigure]:
+    yield _before(recommendation, texts)
+    if recommendation.least is not recommendation.without_reuse:
+        yield _least(recommendation, texts)
+        yield _speed(recommendation, texts)
+
+
 def _before(recommendation: Recommendation, texts: Texts) -> LargeFigure:
     row = recommendation.without_reuse
     head = texts("answer_before")
     memory = texts("memory_npu" if recommendation.memory == NPU else "answer_whole_process")
     if not row.measured:
         return LargeFigure(head, texts(f"outcome_{row.outcome}"), "", memory, is_word=True)
-    return LargeFigure(head, *_size(row, recommendation.memory), memory)
+    return LargeFigure(head, *_size(row, recommendation), memory)
 
 
 def _least(recommendation: Recommendation, texts: Texts) -> LargeFigure:
     saving = recommendation.saving
     saved = texts("answer_less", percent=percent(saving.percent)) if saving else ""
     head = texts("answer_least" if recommendation.outputs_compared else "answer_least_unchecked")
-    return LargeFigure(head, *_size(recommendation.least, recommendation.memory), saved)
+    return LargeFigure(head, *_size(recommendation.least, recommendation), saved)
 
 
 def _speed(recommendation: Recommendation, texts: Texts) -> LargeFigure:
@@ -242,20 +275,13 @@ def _unknown_speed(head: str, reason: str, texts: Texts) -> LargeFigure:
     return LargeFigure(head, texts("answer_unknown"), "", remark, is_word=True)
 
 
-def _advice(recommendation: Recommendation, texts: Texts) -> str:
-    least = recommendation.least
-    if least is recommendation.without_reuse:
-        has_others = len(recommendation.layouts) > 1
-        return texts("answer_nothing_saves" if has_others else "answer_one_layout")
-    return texts(
-        "answer_advice" if recommendation.saving else "answer_fits",
-        scenario=texts.scenario(least.scenario),
-        layout=layout_in_words(least, texts),
-    )
+def _size(row: Row, recommendation: Recommendation) -> tuple[str, str]:
+    """Return the number of MiB, and its unit with the spread."""
+    value, _, spread = _mib(row, recommendation).partition(" ")
+    return value, f"{spread} MiB".strip()
 
 
 def _remarks(recommendation: Recommendation, texts: Texts) -> Iterator[str]:
-    memory = recommendation.memory
     least = recommendation.least
     if recommendation.as_little:
         yield texts("answer_as_little", layouts=_with_sizes(recommendation, texts))
@@ -264,27 +290,28 @@ def _remarks(recommendation: Recommendation, texts: Texts) -> Iterator[str]:
         yield texts("answer_differing", scenarios=differing)
     if least is not recommendation.without_reuse and not recommendation.outputs_compared:
         yield texts("answer_unchecked" if least.computes else "answer_unchecked_virtual")
-    # A shortage of memory, or a single repeat, makes no figure of NPU memory doubtful.
-    if memory == NPU:
+    # A shortage of memory makes no figure of NPU memory doubtful.
+    if recommendation.memory == NPU:
         return
     if any(row.is_compared_with_short for row in recommendation.layouts):
         short = [row.scenario for row in recommendation.layouts if row.is_short]
         yield texts("opening_short", scenarios=texts.scenarios(short))
-    if len(least.info.repeats) == 1:
-        yield texts("warning_one_repeat")
 
 
 def _with_sizes(recommendation: Recommendation, texts: Texts) -> str:
     """Return the layouts that take as little as the least one, each with its size."""
-    memory = recommendation.memory
     layouts = []
     for row in recommendation.as_little:
-        size = mib(row.memory(memory), memory == NPU)
+        size = _mib(row, recommendation)
         layouts.append(texts("answer_layout", scenario=texts.scenario(row.scenario), size=size))
     return texts.joined(layouts)
 
 
-def _size(row: Row, memory: str) -> tuple[str, str]:
-    """Return the number of MiB, and its unit with the spread."""
-    value, _, spread = mib(row.memory(memory), memory == NPU).partition(" ")
-    return value, f"{spread} MiB".strip()
+def _meanings(groups: Sequence[Group], texts: Texts) -> list[tuple[str, str]]:
+    """Return the layouts that the figure shows, each with its meaning; plans have none."""
+    names: dict[str, None] = {}
+    for group in groups:
+        for recommendation in answers_of(group.rows):
+            names.update(dict.fromkeys(row.scenario for row in drawn_layouts(recommendation)))
+    known = [name for name in names if f"about_{name}" in texts.words]
+    return [(texts.scenario(name), texts(f"about_{name}")) for name in known]

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from reusebench.reports.claims.claims import claim_tests, claims_table
-from reusebench.reports.explanation.sentences import prediction_summary
-from reusebench.reports.results.published import published_breakdown
+from reusebench.reports.claims.claims import claim_tests, claims_table, decided_claims
 from reusebench.reports.sections.section import Page, Section, Values
 
 
 class ClaimsSection(Section):
-    """The verdict on each claim, and how well plans predict memory."""
+    """The verdict on each claim that the measurements decide."""
 
     name = "claims"
 
+    def applies(self, page: Page) -> bool:
+        """Whether the measurements decide any claim."""
+        return bool(decided_claims(page.material.of_scenarios))
+
+    def summary(self, page: Page) -> str:
+        """Return the number of claims with each verdict."""
+        verdicts = [claim.judgement.verdict for claim in decided_claims(page.material.of_scenarios)]
+        texts = page.texts
+        return texts.joined(
+            texts("summary_count", count=verdicts.count(verdict), words=texts(f"claims_{verdict}"))
+            for verdict in dict.fromkeys(verdicts)
+        )
+
     def values(self, page: Page) -> Values:
-        """Return verdicts and tests of claims, errors of predictions, and a published breakdown."""
+        """Return the verdicts on claims, and how each is judged."""
+        judged = decided_claims(page.material.of_scenarios)
         return {
-            "claims": claims_table(page.material.of_scenarios, page.labels, page.texts),
-            "tests": claim_tests(page.texts),
-            "predictions": prediction_summary(page.groups, page.labels, page.texts),
-            "published": published_breakdown(page.texts),
+            "claims": claims_table(judged, page.labels, page.texts),
+            "tests": claim_tests(judged, page.texts),
         }

@@ -11,24 +11,7 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.recommendation import main_recommendation
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.snippets import snippet_of
-
-
-class CodeSection(Section):
-    """The programs of the recommended layouts."""
-
-    name = "code"
-    is_listed = False
-    opens_page = True
-
-    def applies(self, page: Page) -> bool:
-        """Whether any group has a layout that saves memory."""
-        return any(_layout_to_write(group) for group in page.groups)
-
-    def values(self, page: Page) -> Values:
-        """Return the program of each group."""
-        return {"blocks": code_blocks(page.groups, page.labels, page.texts)}
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,23 @@ class ContextsSection(GroupSection):
             "slopes": slopes_table(view.group, view.texts),
         }
 
+    def part_summary(self, view: GroupView) -> str | None:
+        """Return the memory of one more context by each mechanism, the least of all rows."""
+        texts = view.texts
+        least: dict[str, Figure] = {}
+        for row in view.rows:
+            for cost in additional_costs(row):
+                slope = cost.npu_slope if view.group.has_npu_memory else cost.slope
+                known = least.get(cost.mechanism)
+                if slope and (known is None or slope.median < known.median):
+                    least[cost.mechanism] = slope
+        parts = []
+        for mechanism, slope in least.items():
+            name = texts(f"mechanism_{mechanism}")
+            size = mib(slope, view.group.has_npu_memory)
+            parts.append(texts("summary_contexts", mechanism=name, size=size))
+        return texts.joined(parts)
+
     def part_figures(self, view: GroupView) -> dict[str, Draw]:
         """Return a figure of NPU memory, and one of application memory if anything computes."""
         figures: dict[str, Draw] = {

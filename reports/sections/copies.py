@@ -46,6 +46,17 @@ class CopiesSection(ComparisonSection):
             "copies": partial(copies_figure, view.rows, view.texts),
         }
 
+    def part_summary(self, view: GroupView) -> str | None:
+        """Return the most bytes that an inference need not copy, and the saving of memory."""
+        avoided = {row: avoided_bytes(row) or 0 for row in view.rows if row.measured}
+        best = max(avoided, key=lambda row: avoided[row], default=None)
+        saving = super().part_summary(view)
+        if best is None or not avoided[best]:
+            return saving
+        name = view.texts.scenario(best.scenario)
+        copies = view.texts("summary_copies", scenario=name, avoided=counted_mib(avoided[best]))
+        return view.texts.joined(filter(None, [copies, saving]))
+
     def rows_by_heading(self, rows: Sequence[Row], texts: Texts) -> Mapping[str, Sequence[Row]]:
         """Return the rows by the size of their tensors."""
         return by_size(rows, texts)

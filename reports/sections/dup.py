@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reusebench.reports.results.published import PublishedRow
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.published import PublishedRow, comparable_rows
+from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.question import ComparisonSection
-from reusebench.reports.sections.section import Page, Values
+from reusebench.reports.sections.section import GroupView, Values
 
 
 class DupSection(ComparisonSection):
@@ -17,18 +19,23 @@ class DupSection(ComparisonSection):
     def __init__(self) -> None:
         super().__init__("dup")
 
-    def values(self, page: Page) -> Values:
-        """Return the parts, and under which conditions the published figures were measured."""
-        first = page.material.published[0]
-        note = page.texts(
-            "published_note",
-            target=first.target,
-            streams=first.streams,
-            contexts=first.contexts,
-            source=first.source,
-        )
-        return {**super().values(page), "published_note": note}
+    def part(self, view: GroupView) -> Values:
+        """Return the variables of a comparison, and the source of the published rows."""
+        published = comparable_rows(view.group)
+        note = published_note(published[0], view.texts) if published else ""
+        return {**super().part(view), "published_note": note}
 
-    def published(self, page: Page) -> Sequence[PublishedRow]:
-        """Return all published rows: they are about dup."""
-        return page.material.published
+    def published(self, group: Group) -> Sequence[PublishedRow]:
+        """Return the published rows that are comparable: they are about dup."""
+        return comparable_rows(group)
+
+
+def published_note(row: PublishedRow, texts: Texts) -> str:
+    """Return under which conditions a published row was measured, and its source."""
+    return texts(
+        "published_note",
+        target=row.target,
+        streams=row.streams,
+        contexts=row.contexts,
+        source=row.source,
+    )

@@ -6,7 +6,7 @@ from reusebench.reports.base.formatting import sized, whole_mib
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.sections.section import Page, Section, Values
-from reusebench.storage.run_file import MachineInfo
+from reusebench.storage.run_file import MachineInfo, StoredRun
 
 
 class EnvironmentSection(Section):
@@ -15,19 +15,28 @@ class EnvironmentSection(Section):
     name = "environment"
     needs_groups = False
 
+    def summary(self, page: Page) -> str:
+        """Return the boards."""
+        return page.texts.joined(file.board for file in _newest_by_board(page))
+
     def values(self, page: Page) -> Values:
         """Return facts and memory sources of each board on the page."""
-        newest = {program.file.board: program.file for program in reversed(page.material.programs)}
-        newest |= {group.board: group.newest for group in reversed(page.groups)}
         boards = [
             {
                 "name": file.board,
                 "facts": environment_table(file.machine, page.texts),
                 "sources": memory_sources_table(file.machine, page.texts),
             }
-            for file in reversed(list(newest.values()))
+            for file in _newest_by_board(page)
         ]
         return {"boards": boards}
+
+
+def _newest_by_board(page: Page) -> list[StoredRun]:
+    """Return the newest run of each board, the newest first."""
+    newest = {program.file.board: program.file for program in reversed(page.material.programs)}
+    newest |= {group.board: group.newest for group in reversed(page.groups)}
+    return list(reversed(newest.values()))
 
 
 def environment_table(machine: MachineInfo, texts: Texts) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,19 @@ class FailuresSection(GroupSection):
         """Return the parts, and what is wrong with unreadable files."""
         messages = [page.texts.message(file.message) for file in page.material.bad_files]
         return {**super().values(page), "bad_files": messages}
+
+    def is_empty(self, values: Values) -> bool:
+        """Whether nothing failed, all is supported, and every file could be read."""
+        return super().is_empty(values) and not values["bad_files"]
+
+    def part_summary(self, view: GroupView) -> str | None:
+        """Return the number of scenarios with each outcome, of those without figures."""
+        counts = Counter(row.outcome for row in view.group.rows if not row.measured)
+        texts = view.texts
+        return texts.joined(
+            texts("summary_count", count=count, words=texts(f"outcome_{outcome}"))
+            for outcome, count in counts.items()
+        )
 
     def part(self, view: GroupView) -> Values | None:
         """Return the group's failures; None if all scenarios have figures."""

@@ -31,11 +31,20 @@ class FitSection(Section):
     """The answers of `reusebench fit`."""
 
     name = "what_fits"
-    opens_page = True
 
     def applies(self, page: Page) -> bool:
         """Whether the storages hold any answer."""
         return bool(page.material.fits)
+
+    def summary(self, page: Page) -> str:
+        """Return the least memory of each answer."""
+        texts = page.texts
+        parts = []
+        for answer in page.material.fits:
+            if answer.best:
+                layout = _layout(answer.best, answer, texts)
+                parts.append(texts("fit_best", size=_size(answer.best, answer), layout=layout))
+        return texts.sentences(parts)
 
     def values(self, page: Page) -> Values:
         """Return each answer with its frontier and the program of its layout."""

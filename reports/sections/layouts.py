@@ -30,16 +30,14 @@ from reusebench.reports.base.drawing import (
     whiskers,
     write_labels,
 )
-from reusebench.reports.base.formatting import EMPTY, MIB, mib, percent
+from reusebench.reports.base.formatting import MIB, mib
 from reusebench.reports.base.paper import WIDE, Paper
-from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import OTHER_COLOUR, PALETTE
-from reusebench.reports.results.labels import group_id
+from reusebench.reports.results.model_names import models_in_words
 from reusebench.reports.results.recommendation import (
     Recommendation,
-    main_recommendation,
-    recommendations,
+    answers_of,
 )
 from reusebench.reports.results.rows import Group, Row
 from reusebench.storage.savings import NPU, best_percent
@@ -51,7 +49,7 @@ _ROW_PX = 21
 _BAR_PX = 14
 _AXIS_PX = 50
 #: Pixels between two panels, for the title of the lower one.
-_BETWEEN_PX = 26
+_BETWEEN_PX = 46
 _WITHOUT_COLOUR = OTHER_COLOUR
 _WITH_COLOUR = PALETTE[0]
 _LEAST_COLOUR = PALETTE[2]
@@ -82,68 +80,38 @@ def memory_in_words(memory: str, texts: Texts) -> str:
     return texts("memory_npu" if memory == NPU else "memory_application")
 
 
-def recommendations_table(
-    groups: Sequence[Group], labels: Sequence[str], texts: Texts
-) -> Table | None:
-    """Return the memory of each set without reuse and at least; None for a single set."""
-    lines = []
-    for number, (group, label) in enumerate(zip(groups, labels)):
-        for recommendation in recommendations(group.rows):
-            if len(recommendation.layouts) > 1:
-                lines.append((group_id(number), [label, *_cells(recommendation, texts)]))
-    if len(lines) < 2:
-        return None
-    heads = (
-        "column_run_runtime",
-        "column_set",
-        "column_set_before",
-        "column_set_least",
-        "column_saved_percent",
-        "column_set_layout",
-        "column_set_speed",
-        "column_set_memory",
-        "column_count",
-    )
-    return Table(heads_of(heads, texts), lines, words=(0, 1, 5, 6, 7), exported="comparison")
-
-
-def speed_in_words(recommendation: Recommendation, texts: Texts) -> str:
-    """Return the change of speed with the least memory, or why it is not known."""
-    change = recommendation.speed
-    if change is None:
-        return texts("speed_of_least_unknown")
-    size = percent(abs(change.change_percent), spread=True)
-    return texts(f"speed_of_least_{change.verdict}", change=size)
-
-
 def layouts_figure(
     groups: Sequence[Group], labels: Sequence[str], texts: Texts, paper: Paper = WIDE
 ) -> str | None:
-    """Draw the memory of each layout of the main contexts of each group; None if none saves.
+    """Draw the memory of the layouts of each answer; None if none saves.
 
     Panels of the same memory have the same scale.
     """
-    shown: dict[str, Recommendation] = {}
+    shown: list[tuple[str, Recommendation]] = []
     for group, label in zip(groups, labels):
-        recommendation = main_recommendation(group.rows)
-        if recommendation and recommendation.saving:
-            shown[label] = recommendation
+        answers = answers_of(group.rows)
+        shown += [(label, answer) for answer in answers if answer.saving]
     if not shown:
         return None
-    panels = {label: _Panel(shown[label], paper, texts) for label in shown}
-    heights_px = [panel.rows.end_px for panel in panels.values()]
+    panels = [_Panel(recommendation, paper, texts) for _, recommendation in shown]
+    heights_px = [panel.rows.end_px for panel in panels]
     canvas = new_canvas(sum(heights_px) + _BETWEEN_PX * len(shown) + _AXIS_PX, paper)
     grid = canvas.add_gridspec(len(shown), 1, height_ratios=heights_px)
-    panel_px = min(panel.rows.panel_px for panel in panels.values())
+    panel_px = min(panel.rows.panel_px for panel in panels)
     ends_mib: dict[str, float] = {}
-    for panel in panels.values():
+    for panel in panels:
         end_mib = end_with_room(panel.labels, panel_px)
         ends_mib[panel.memory] = max(end_mib, ends_mib.get(panel.memory, 0.0))
-    for index, (label, panel) in enumerate(panels.items()):
+    for index, ((label, recommendation), panel) in enumerate(zip(shown, panels)):
         axes = canvas.add_subplot(grid[index])
         panel.draw(axes)
-        memory = memory_in_words(panel.memory, texts)
-        axes.set_title(texts("layouts_of", group=label, memory=memory))
+        title = texts(
+            "layouts_of",
+            group=label,
+            memory=memory_in_words(panel.memory, texts),
+            models=models_in_words(recommendation.without_reuse.info.models),
+        )
+        axes.set_title(title)
         axes.set_xlim(0, ends_mib[panel.memory])
     canvas.axes[-1].set_xlabel(texts("axis_memory"))
     legend = [
@@ -181,29 +149,7 @@ def _actions(plan: Plan) -> Mapping[str, bool]:
     }
 
 
-def _cells(recommendation: Recommendation, texts: Texts) -> list[str]:
-    memory = recommendation.memory
-    is_npu = memory == NPU
-    least = recommendation.least
-    saving = recommendation.saving
-    first = recommendation.layouts[0].baseline or recommendation.layouts[0]
-    cells = [
-        texts.scenario(first.scenario),
-        mib(recommendation.without_reuse.memory(memory), is_npu),
-    ]
-    if saving:
-        cells += [
-            mib(least.memory(memory), is_npu),
-            percent(saving.percent, spread=True),
-            texts.scenario(least.scenario),
-            speed_in_words(recommendation, texts),
-        ]
-    else:
-        cells += [EMPTY, EMPTY, texts("layout_none"), EMPTY]
-    return [*cells, memory_in_words(memory, texts), str(len(first.info.plan.contexts))]
-
-
-def _rows_of_panel(recommendation: Recommendation) -> list[Row]:
+def drawn_layouts(recommendation: Recommendation) -> list[Row]:
     """Return the layout without reuse, then those that save, the least last."""
 
     def saved_percent(row: Row) -> float:
@@ -227,7 +173,7 @@ class _Panel:
         self.labels: list[tuple[str, float, float]] = []
         self._bars: list[tuple[float, float, float]] = []
         self._ends: list[tuple[float, float, float]] = []
-        for row in _rows_of_panel(recommendation):
+        for row in drawn_layouts(recommendation):
             is_first = row is recommendation.without_reuse
             name = texts("answer_before") if is_first else texts.scenario(row.scenario)
             middle = self.rows.add(name, _ROW_PX) + _ROW_PX / 2

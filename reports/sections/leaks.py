@@ -80,6 +80,10 @@ class LeaksSection(QuestionSection):
             "slopes": slopes_of_cycles_table(rows, texts),
         }
 
+    def part_summary(self, view: GroupView) -> str | None:
+        """Return the leaks, or that there are none."""
+        return leaks_in_words(view.group, view.texts)
+
     def part_figures(self, view: GroupView) -> dict[str, Draw]:
         """Return the figure of memory over cycles."""
         return {"leaks": partial(leaks_figure, view.rows, view.texts)}
@@ -152,19 +156,19 @@ def _is_judged_by_heap(row: Row) -> bool:
     return memory is not None and memory.verdict == "unknown" and "memory" not in judged(row)
 
 
-def opening_leaks(group: Group, label: str, texts: Texts) -> str | None:
+def leaks_in_words(group: Group, texts: Texts) -> str | None:
     """Return the group's leaks, or that it has none, or that this is unclear; None if unread."""
     rows = [row for row in group.rows if row.measured and drifts(row)]
     leaks = leak_sentences(rows, texts)
     if leaks:
-        return texts("opening_leaks", group=label, leaks=texts.sentences(leaks))
+        return texts("summary_leaks", leaks=texts.sentences(leaks))
     if not rows:
         return None
     most = daily(max(map(_most_bytes_per_day, rows)))
     if any(map(unclear, rows)):
-        return texts("opening_leak_unclear", group=label, most=most)
+        return texts("summary_leak_unclear", most=most)
     cycles = min(map(cycle_count, rows))
-    return texts("opening_no_leak", group=label, count=len(rows), cycles=cycles, most=most)
+    return texts("summary_no_leak", count=len(rows), cycles=cycles, most=most)
 
 
 def _most_bytes_per_day(row: Row) -> float:

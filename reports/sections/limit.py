@@ -69,6 +69,10 @@ class LimitSection(QuestionSection):
             "last_words": limit_last_words(view.rows, view.texts),
         }
 
+    def part_summary(self, view: GroupView) -> str | None:
+        """Return the numbers of contexts that fit, without reuse and at most."""
+        return limit_in_words(view.rows, view.texts)
+
     def part_figures(self, view: GroupView) -> dict[str, Draw]:
         """Return the figure of how many contexts fit."""
         return {"limit": partial(limit_figure, view.rows, view.texts)}
@@ -135,7 +139,7 @@ def limit_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
     return sentences
 
 
-def opening_limit(rows: Sequence[Row], group: str, texts: Texts) -> str | None:
+def limit_in_words(rows: Sequence[Row], texts: Texts) -> str | None:
     """Return the contexts that fit without reuse and at most; None if not measured."""
     fits = _fits(rows)
     before = _without_reuse(fits)
@@ -143,10 +147,9 @@ def opening_limit(rows: Sequence[Row], group: str, texts: Texts) -> str | None:
         return None
     most = max(fits, key=lambda fit: fit.limit.contexts)
     if most.limit.contexts == before.limit.contexts:
-        return texts("opening_limit_same", group=group, before=before.count(texts))
+        return texts("summary_limit_same", before=before.count(texts))
     return texts(
-        "opening_limit_of",
-        group=group,
+        "summary_limit_of",
         before=before.count(texts),
         scenario=most.name(texts),
         most=most.count(texts),

@@ -12,7 +12,7 @@ from reusebench.reports.results.memory_use import npu_source
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.node_orders import node_order_note
 from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
-from reusebench.reports.shared.answers import group_warnings, virtual_note
+from reusebench.reports.shared.answers import virtual_note
 from reusebench.scenarios.catalogue import MODEL_SETS
 from reusebench.storage.group_charge import charge_words
 from reusebench.storage.result import PSS
@@ -22,7 +22,10 @@ class MeasuredSection(GroupSection):
     """The list of groups, in which a reader chooses those to show."""
 
     name = "measured"
-    is_listed = False
+
+    def summary(self, page: Page) -> str:
+        """Return the groups."""
+        return page.texts.joined(page.labels)
 
     def values(self, page: Page) -> Values:
         """Return the parts, and how many groups the page shows and leaves out."""
@@ -46,7 +49,6 @@ class MeasuredSection(GroupSection):
         return {
             "conditions": _conditions(group, texts),
             "notes": [note for note in notes if note],
-            "warnings": group_warnings(group, texts),
         }
 
 

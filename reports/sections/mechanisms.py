@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -101,6 +102,19 @@ class MechanismsSection(GroupSection):
             "sharing": sharing_table(view.group, view.texts),
             "domains": domains_table(view.group, view.texts),
         }
+
+    def summary(self, page: Page) -> str:
+        """Return the number of mechanisms with each verdict."""
+        counts: Counter[str] = Counter()
+        for group in page.material.of_scenarios:
+            counts.update(verdict.name for verdict in _verdicts(group))
+        texts = page.texts
+        parts = []
+        for name in MECHANISM_VERDICTS:
+            if counts[name]:
+                words = texts(f"mechanism_{name}")
+                parts.append(texts("summary_count", count=counts[name], words=words))
+        return texts.joined(parts)
 
     def figures(self, page: Page) -> dict[str, Draw]:
         """Return the figure of savings."""

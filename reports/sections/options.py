@@ -13,7 +13,7 @@ from reusebench.reports.sections.question import QuestionSection
 from reusebench.reports.sections.runtimes import outputs_in_words
 from reusebench.reports.sections.section import GroupView, Values
 from reusebench.scenarios.catalogue import OPTIONS
-from reusebench.storage.savings import APPLICATION, NPU
+from reusebench.storage.savings import APPLICATION, NPU, best_percent
 
 
 class OptionsSection(QuestionSection):
@@ -25,6 +25,19 @@ class OptionsSection(QuestionSection):
     def part(self, view: GroupView) -> Values:
         """Return the table of options."""
         return {**super().part(view), "table": options_table(view.rows, view.texts)}
+
+    def part_summary(self, view: GroupView) -> str | None:
+        """Return the option that saves most memory."""
+        texts = view.texts
+        measured = [row for row in view.rows if row.measured and row.main_saving]
+        if not measured:
+            return texts("summary_not_measured")
+        best = max(measured, key=lambda row: best_percent(row.main_saving))
+        saved_percent = best_percent(best.main_saving)
+        if not saved_percent:
+            return texts("summary_nothing")
+        name = texts.scenario(best.scenario)
+        return texts("summary_option", option=name, percent=percent(saved_percent))
 
 
 def options_table(rows: Sequence[Row], texts: Texts) -> Table | None:

@@ -71,6 +71,18 @@ class ProgramsSection(Section):
         """Whether there is any recording."""
         return bool(page.material.programs)
 
+    def summary(self, page: Page) -> str:
+        """Return the most memory that each program took in any phase."""
+        texts = page.texts
+        parts = []
+        for program in page.material.programs:
+            sizes = [phase_figure(phase, "application_memory") for phase in program.info.phases]
+            known = [size for size in sizes if size]
+            if known:
+                most = mib(max(known, key=lambda size: size.median))
+                parts.append(texts("summary_program", program=program.name, most=most))
+        return texts.joined(parts)
+
     def values(self, page: Page) -> Values:
         """Return the tables of phases and processes, and what their figures mean."""
         programs = page.material.programs

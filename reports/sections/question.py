@@ -7,19 +7,23 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from reusebench.reports.base.drawing import Draw
+from reusebench.reports.base.formatting import mib, percent
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.figure import explanation_figure
 from reusebench.reports.explanation.sentences import explanation_sentences
 from reusebench.reports.explanation.table import explanation_table
 from reusebench.reports.results.published import PublishedRow
+from reusebench.reports.results.recommendation import recommendations
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.sections.layouts import memory_in_words
 from reusebench.reports.sections.mechanisms import mechanisms_table
 from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
 from reusebench.reports.shared.answers import answers, equal_scenarios, not_supported
 from reusebench.reports.shared.breakdown import components_table, page_kinds_table
 from reusebench.reports.shared.comparison import comparison_table
 from reusebench.scenarios.catalogue import OTHER_QUESTION
+from reusebench.storage.savings import NPU, best_percent
 
 
 class QuestionSection(GroupSection):
@@ -74,8 +78,12 @@ class ComparisonSection(QuestionSection):
             "components": components_table(rows, texts),
             "by_runtime": _is_told_by_runtime(rows),
             "parts": None if view.group.has_npu_memory else page_kinds_table(rows, texts),
-            "comparison": comparison_table(view.group, rows, self.published(view.page), texts),
+            "comparison": comparison_table(view.group, rows, self.published(view.group), texts),
         }
+
+    def part_summary(self, view: GroupView) -> str | None:
+        """Return the layout that saves most, and how much."""
+        return saving_in_words(view.rows, view.texts)
 
     def part_figures(self, view: GroupView) -> dict[str, Draw]:
         """Return the figure of predicted and measured memory."""
@@ -92,7 +100,7 @@ class ComparisonSection(QuestionSection):
         """Return the rows by the heading above their answers; by default all below none."""
         return {"": rows}
 
-    def published(self, page: Page) -> Sequence[PublishedRow]:  # noqa: ARG002  only dup has any
+    def published(self, group: Group) -> Sequence[PublishedRow]:  # noqa: ARG002  only dup has any
         """Return the published rows that stand below the comparison; by default none."""
         return ()
 
@@ -102,6 +110,26 @@ class ComparisonSection(QuestionSection):
             return None
         groups = page.material.of_scenarios
         return mechanisms_table(groups, page.labels[: len(groups)], page.texts, self.name)
+
+
+def saving_in_words(rows: Sequence[Row], texts: Texts) -> str:
+    """Return the layout of these rows that saves most, with its memory, or that none saves."""
+    known = recommendations(rows)
+    best = max(known, key=lambda one: best_percent(one.saving), default=None)
+    if best is None:
+        return texts("summary_not_measured")
+    saving = best.saving
+    if saving is None:
+        return texts("summary_nothing")
+    is_npu = best.memory == NPU
+    return texts(
+        "summary_saves",
+        scenario=texts.scenario(best.least.scenario),
+        percent=percent(saving.percent),
+        memory=memory_in_words(best.memory, texts),
+        least=mib(best.least.memory(best.memory), is_npu),
+        before=mib(saving.whole, is_npu),
+    )
 
 
 def _is_told_by_runtime(rows: Sequence[Row]) -> bool:

@@ -21,6 +21,11 @@ class RunsSection(Section):
     name = "runs"
     needs_groups = False
 
+    def summary(self, page: Page) -> str:
+        """Return the number of stored runs, and the time of the newest."""
+        files = page.material.files
+        return _runs_in_words(files, page.texts) if files else ""
+
     def values(self, page: Page) -> Values:
         """Return the table of runs, and what is wrong with unreadable files."""
         # If the page shows groups, the section of failures has these files.
@@ -29,6 +34,12 @@ class RunsSection(Section):
             "table": runs_table(page.material.files, page.texts),
             "bad_files": [page.texts.message(file.message) for file in bad_files],
         }
+
+
+def _runs_in_words(files: Sequence[StoredRun], texts: Texts) -> str:
+    newest = max(files, key=lambda file: file.order)
+    date = to_the_minute(newest.recorded_at)
+    return texts("summary_runs", count=len(files), date=date)
 
 
 def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:

@@ -61,10 +61,8 @@ class Section(ABC):
 
     #: Element id of the section, and the name of its template and of its title's text.
     name: str
-    #: Whether the table of contents has a line for it.
-    is_listed = True
-    #: Whether the section stands above the table of contents.
-    opens_page = False
+    #: Whether the page shows it folded, below its title and its summary.
+    is_folded = True
     #: Whether a page without groups lacks the section.
     needs_groups = True
 
@@ -84,6 +82,14 @@ class Section(ABC):
     @abstractmethod
     def values(self, page: Page) -> Values:
         """Return the variables of the template."""
+
+    def summary(self, page: Page) -> str:  # noqa: ARG002  what is not folded has none
+        """Return the answer of the section in one line."""
+        return ""
+
+    def is_empty(self, values: Values) -> bool:  # noqa: ARG002  most are never empty
+        """Whether there is nothing to show in these variables of the template."""
+        return False
 
     def figures(self, page: Page) -> dict[str, Draw]:  # noqa: ARG002  most sections have none
         """Return the section's figures, by the name that the template shows them under."""
@@ -115,6 +121,10 @@ class GroupSection(Section):
     def part(self, view: GroupView) -> Values | None:
         """Return the template's variables of one group; None if the group has no part."""
 
+    def part_summary(self, view: GroupView) -> str | None:  # noqa: ARG002  see summary
+        """Return the answer of one group in a few words; None if it has none."""
+        return None
+
     def part_figures(self, view: GroupView) -> dict[str, Draw]:  # noqa: ARG002  many have none
         """Return the figures of one group; the template puts `GROUP_ID-` before their names."""
         return {}
@@ -128,6 +138,22 @@ class GroupSection(Section):
             if part is not None:
                 parts.append({"group": element_id, "label": labels[element_id], **part})
         return {"parts": parts}
+
+    def is_empty(self, values: Values) -> bool:
+        """Whether no group has a part."""
+        return not values["parts"]
+
+    def summary(self, page: Page) -> str:
+        """Return the answers of all groups, each after its label if there are several."""
+        labels = dict(zip(page.group_ids, page.labels))
+        parts = []
+        for element_id, view in self._views(page):
+            words = self.part_summary(view)
+            if words and len(page.groups) > 1:
+                words = page.texts("of_group", group=labels[element_id], words=words)
+            if words:
+                parts.append(words)
+        return page.texts.joined(parts)
 
     def figures(self, page: Page) -> dict[str, Draw]:
         """Return the figures of all groups, each name with the group's id before it."""

@@ -16,7 +16,6 @@ from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import scenario_colour
-from reusebench.reports.results.published import published_throughput
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.speed_change import (
     AS_FAST,
@@ -27,7 +26,7 @@ from reusebench.reports.results.speed_change import (
     SpeedChange,
     speed_change,
 )
-from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
+from reusebench.reports.sections.section import GroupSection, GroupView, Values
 from reusebench.scenarios.catalogue import OTHER_QUESTION, QUESTIONS
 from reusebench.storage.savings import LESS, MORE, SAME, Saving
 
@@ -69,9 +68,11 @@ class SpeedSection(GroupSection):
 
     name = "speed"
 
-    def values(self, page: Page) -> Values:
-        """Return the parts, and the published throughput."""
-        return {**super().values(page), "published": published_throughput(page.texts)}
+    def part_summary(self, view: GroupView) -> str | None:
+        """Return which savings cost frames and which are faster."""
+        if not view.group.computes:
+            return view.texts("summary_speed_virtual")
+        return view.texts.sentences(speed_sentences(view.group, view.texts))
 
     def part(self, view: GroupView) -> Values | None:
         """Return sentences and the table."""
@@ -79,7 +80,6 @@ class SpeedSection(GroupSection):
             "computes": view.group.computes,
             "table": speed_table(view.group, view.texts),
             "latencies": latencies_table(view.group, view.texts),
-            "sentences": speed_sentences(view.group, view.texts),
         }
 
     def part_figures(self, view: GroupView) -> dict[str, Draw]:
@@ -185,7 +185,7 @@ def latencies_table(group: Group, texts: Texts) -> Table | None:
             lines.append((row.outcome, [texts.scenario(row.scenario), model, *cells]))
     if not lines:
         return None
-    heads = ("column_scenario", "reference_model", "column_latency", "column_latency_baseline")
+    heads = ("column_scenario", "column_model", "column_latency", "column_latency_baseline")
     return Table(heads_of(heads, texts), lines, words=(0, 1), exported="latencies")
 
 

@@ -7,19 +7,20 @@ from functools import partial
 from typing import Any
 
 from reusebench.reports.base.drawing import Draw
-from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.figure import explanation_figure
 from reusebench.reports.explanation.sentences import explanation_sentences
 from reusebench.reports.explanation.table import explanation_table
-from reusebench.reports.results.published import PUBLISHED, PublishedRow
+from reusebench.reports.results.published import PublishedRow, comparable_rows
 from reusebench.reports.results.rows import Group
-from reusebench.reports.sections.question import QuestionSection
+from reusebench.reports.sections.question import QuestionSection, saving_in_words
 from reusebench.reports.sections.section import GroupView, Values
 from reusebench.reports.shared.breakdown import components_table, page_kinds_table
 from reusebench.reports.streams.figures import latency_figure, memory_figure, over_time_figure
 from reusebench.reports.streams.sentences import (
     frame_sentences,
+    frames_in_words,
+    growing_parts,
     growth_sentences,
     memory_sentences,
     stream_warnings,
@@ -42,9 +43,18 @@ class StreamsSection(QuestionSection):
 
     def part(self, view: GroupView) -> Values:
         """Return the values of each workload."""
-        published = view.page.material.published
-        parts = workload_parts(view.group, published, view.texts)
+        parts = workload_parts(view.group, comparable_rows(view.group), view.texts)
         return {**super().part(view), "workloads": parts}
+
+    def part_summary(self, view: GroupView) -> str | None:
+        """Return the frames that were kept, and what reuse saves."""
+        workload = next(iter(workloads(view.group.rows)), None)
+        if workload is None:
+            return None
+        texts = view.texts
+        frames = frames_in_words(workload, texts)
+        saving = saving_in_words(workload.rows, texts)
+        return texts.joined([frames, saving, *growing_parts(view.group, texts)])
 
     def part_figures(self, view: GroupView) -> dict[str, Draw]:
         """Return the figures of each workload."""
@@ -57,7 +67,6 @@ def workload_parts(
     """Return the values of each workload of the group for the page's template."""
     parts = []
     for number, workload in enumerate(workloads(group.rows), start=1):
-        table = memory_table(group, workload, published, texts)
         parts.append(
             {
                 "id": f"streams_{number}",
@@ -67,8 +76,8 @@ def workload_parts(
                     *memory_sentences(workload, texts),
                 ],
                 "warnings": stream_warnings(workload, texts),
-                "memory": table,
-                "published_note": _published_note(table, published, texts),
+                "memory": memory_table(group, workload, published, texts),
+                "published_note": _published_note(published, texts),
                 "growth": growth_sentences(workload, texts),
                 "per_stream": per_stream_table(workload, texts),
                 "stages": stages_table(workload, texts),
@@ -82,9 +91,9 @@ def workload_parts(
     return parts
 
 
-def _published_note(table: Table, published: Sequence[PublishedRow], texts: Texts) -> str:
-    """Return the source of the published rows; empty if the table has none."""
-    if all(look != PUBLISHED for look, _ in table.rows):
+def _published_note(published: Sequence[PublishedRow], texts: Texts) -> str:
+    """Return the source of the published rows; empty if there are none."""
+    if not published:
         return ""
     first = published[0]
     return texts(

@@ -11,7 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
 from reusebench.reports.base.drawing import INK, Draw, line, patch, svg_of
-from reusebench.reports.base.formatting import MIB
+from reusebench.reports.base.formatting import MIB, mib
 from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
@@ -65,6 +65,19 @@ class TimelineSection(GroupSection):
             "note": texts.sentences([texts("timeline_note"), ledger_note]),
             "details": details_table(view.group, texts),
         }
+
+    def part_summary(self, view: GroupView) -> str | None:
+        """Return the highest peak of RSS."""
+        peaks = {}
+        for row in view.rows:
+            peak = row.memory("application_peak_rss_bytes")
+            if peak:
+                peaks[row] = peak
+        if not peaks:
+            return None
+        highest = max(peaks, key=lambda row: peaks[row].median)
+        name = view.texts.scenario(highest.scenario)
+        return view.texts("summary_timeline", scenario=name, peak=mib(peaks[highest]))
 
     def part_figures(self, view: GroupView) -> dict[str, Draw]:
         """Return the figure of memory over time."""

@@ -23,6 +23,10 @@ class VersionsSection(Section):
         """Whether the page shows groups, and two versions have measured the same."""
         return bool(page.groups and page.material.versions)
 
+    def summary(self, page: Page) -> str:
+        """Return the versions that are compared."""
+        return page.texts.joined(_label(one, page.texts) for one in page.material.versions)
+
     def values(self, page: Page) -> Values:
         """Return a part for each set of versions."""
         parts = []

@@ -29,7 +29,6 @@ from reusebench.reports.streams.workload import (
     is_interrupted,
     kept_up,
     throttling_summary,
-    workloads,
 )
 from reusebench.storage.result import BUSY_PERCENT
 from reusebench.storage.savings import (
@@ -39,7 +38,6 @@ from reusebench.storage.savings import (
     NPU,
     SAME,
     Saving,
-    best_percent,
     saving_of,
 )
 
@@ -115,77 +113,30 @@ def memory_sentences(workload: Workload, texts: Texts) -> list[str]:
     return sentences
 
 
-def opening_part(group: Group, label: str, texts: Texts) -> str | None:
-    """Return the rate of a group's newest streams and the best mode, as far as they are known."""
-    workload = _newest_workload(group)
-    if workload is None:
-        return None
-    rates = [rate for _, rate in _measured_rates(workload)]
-    best = _best_saving(workload)
-    if workload.computes and not rates:
-        return None
-    if not workload.computes and best is None:
-        return None
-
+def frames_in_words(workload: Workload, texts: Texts) -> str:
+    """Return the rate that all modes kept, in a few words."""
     if not workload.computes:
-        key = "opening_streams_virtual"
-    elif workload.schedule.fps:
-        key = "opening_streams_paced"
-    else:
-        key = "opening_streams_fastest"
-    values = {
-        "group": label,
-        "asked": plain(workload.due_per_s),
-        "range": _range(rates, texts) if rates else "",
-    }
-    if best is None:
-        return texts(f"{key}_only", **values)
-
-    row, saving = best
-    return texts(
-        key,
-        **values,
-        scenario=texts.scenario(row.scenario),
-        percent=percent(saving.percent),
-        memory=texts("opening_memory_npu" if saving.is_npu else "opening_memory_application"),
-    )
+        return texts("summary_streams_virtual")
+    rates = [rate for _, rate in _measured_rates(workload)]
+    if not rates:
+        return texts("summary_not_measured")
+    key = "summary_streams_paced" if workload.schedule.fps else "summary_streams_fastest"
+    return texts(key, asked=plain(workload.due_per_s), range=_range(rates, texts))
 
 
-def _newest_workload(group: Group) -> Workload | None:
-    return next(iter(workloads(group.rows)), None)
-
-
-def _best_saving(workload: Workload) -> tuple[Row, Saving] | None:
-    """Return the mode that saves most with as many contexts as its baseline, and its saving."""
-    best = None
-    most_percent = 0.0
-    for row in workload.modes:
-        if row.baseline is None or _context_count(row) != _context_count(row.baseline):
-            continue
-        saving = row.main_saving
-        saved_percent = best_percent(saving)
-        if saving and saved_percent > most_percent:
-            best = (row, saving)
-            most_percent = saved_percent
-    return best
-
-
-def growing_parts(group: Group, label: str, texts: Texts) -> list[str]:
-    """Return the modes of a group whose memory was still growing at the end.
+def growing_parts(group: Group, texts: Texts) -> list[str]:
+    """Return the modes whose memory was still growing at the end.
 
     The heap in use tells it if it grows, otherwise RSS.
     """
-    workload = _newest_workload(group)
-    if workload is None:
-        return []
     parts = []
-    for row in workload.rows:
+    for row in filter(lambda row: row.schedule, group.rows):
         for memory in (HEAP, RSS):
             grown = growth(row, memory)
             if grown and grown.verdict == "growing":
                 what = texts(f"streams_what_{memory}")
                 values = _growth_values(row, grown, texts)
-                parts.append(texts("opening_growing_of", group=label, what=what, **values))
+                parts.append(texts("summary_streams_growing", what=what, **values))
                 break
     return parts
 

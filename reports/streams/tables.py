@@ -80,11 +80,9 @@ def memory_table(
         cells = [texts.scenario(row.scenario), *figures, against(row, texts), _outcome(row, texts)]
         rows.append((row.outcome, cells))
 
-    info = workload.rows[0].info
     for published_row in published:
-        if (published_row.streams, published_row.contexts) == (info.streams, info.contexts):
-            cells = _published_cells(published_row, columns, len(frame_columns), texts)
-            rows.append((PUBLISHED, cells))
+        cells = _published_cells(published_row, columns, len(frame_columns), texts)
+        rows.append((PUBLISHED, cells))
 
     frame_heads = [f"streams_column_{name}" for name in frame_columns]
     heads = ("column_scenario", *columns, *frame_heads, "column_against", "column_outcome")

@@ -94,6 +94,8 @@ for (const holder of document.querySelectorAll(".table")) addCopying(holder, "co
 function unfold() {
   const place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   if (!place) return;
+  const own = place.querySelector(":scope > details.folded");
+  if (own) own.open = true;
   for (let part = place.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
   place.scrollIntoView();
 }

@@ -38,7 +38,7 @@ def test_report_of_a_storage(tmp_path: Path, reusebench: Reusebench) -> None:
     index = f"Report: {output / 'index.html'}"
     assert (
         done.out.index("The answer")
-        < done.out.index("Full dup saves the most")
+        < done.out.index("dup further contexts")
         < done.out.index(index)
     )
 
@@ -88,7 +88,7 @@ def test_several_boards(tmp_path: Path, reusebench: Reusebench) -> None:
     )
     html = (tmp_path / "folder" / "index.html").read_text(encoding="utf-8")
     for board in boards:
-        assert f"ONNX Runtime 1.2.3, python, {board}" in html
+        assert f"ONNX Runtime 1.2.3, {board}" in html
     assert "Boards: board-b; board-a." in html
     storages = [word for board in boards for word in ("--storage", tmp_path / "boards" / board)]
     assert (
@@ -170,9 +170,9 @@ def test_everything_is_in_the_language_of_the_user(tmp_path: Path, reusebench: R
     chinese = texts_of("zh-CN")
     assert chinese("terminal_scenario") in done.out
     assert '<html lang="zh-CN">' in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    figure = (
-        tmp_path / "out" / "figures" / "onnx-runtime-1.2.3-python-dup-explanation.svg"
-    ).read_text("utf-8")
+    figure = (tmp_path / "out" / "figures" / "onnx-runtime-1.2.3-dup-explanation.svg").read_text(
+        "utf-8"
+    )
     assert chinese.scenario("full_dup") in figure
     assert texts_of("en").scenario("full_dup") not in figure
 
@@ -193,10 +193,9 @@ def test_leaks_at_the_rates_of_the_user(tmp_path: Path, reusebench: Reusebench) 
     write_run(tmp_path, [cycles_result(tmp_path)])
     options = ("report", "--storage", tmp_path, "--output", tmp_path / "out", "--format", "csv")
     told = " ".join(reusebench(*options).out.split())
-    assert "no leak was found" in told
+    assert "Nothing grows in 25 cycles" in told
     assert "30 inferences in each second, and 60 cycles of the other kinds in each hour" in told
     strict = reusebench(*options, "--leak-cycles", "6000", "--leak-limit", "1KiB").out
-    assert "whether memory leaks cannot be told yet" in " ".join(strict.split())
     assert "less than 1.0 KiB a day" in " ".join(strict.split())
     wrong = reusebench(*options, "--leak-limit", "much")
     assert wrong.exit_code == 2

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from reusebench.accounting.sharing import Finding
 from reusebench.reports.base.texts import texts_of
-from reusebench.reports.explanation.sentences import explanation_sentences, prediction_summary
-from reusebench.reports.results.labels import labels_of
+from reusebench.reports.explanation.sentences import explanation_sentences
 from reusebench.reports.results.rows import Row
 from tests.reports.explanation.test_explanation import first_only, with_more
 from tests.reports.explanation.test_table import npu_rows
@@ -135,20 +134,3 @@ def test_an_error_within_the_spread_is_called_chance(tmp_path: Path) -> None:
     assert sentence.endswith(
         "differ by no more than repeats do: 1.0 MiB ±3.0, 0.2 % of the baseline's."
     )
-
-
-def test_the_summary_names_the_largest_error(tmp_path: Path) -> None:
-    """It has the number of predictions, the median error and the largest, whatever their signs."""
-    npu_rows(tmp_path / "npu")
-    application_rows(tmp_path / "application")
-    groups = [groups_of(tmp_path / name)[0] for name in ("npu", "application")]
-    assert prediction_summary(groups, labels_of(groups, ENGLISH), ENGLISH) == [
-        (
-            "RKNN 1.6.0, python: the predictions (2) are off by 5.3 % of the baseline's NPU memory"
-            " in the median, and by 10.0 % at most (Zero-copy input and output)."
-        ),
-        (
-            "ONNX Runtime 1.2.3, python: the predictions (1) are off by 0.6 % of the baseline's "
-            "application memory in the median, and by 0.6 % at most (Full dup)."
-        ),
-    ]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.explanation.sentences import explanation_sentences, prediction_summary
+from reusebench.reports.explanation.sentences import explanation_sentences
 from reusebench.reports.explanation.table import explanation_table
 from reusebench.reports.results.rows import Row
 from tests.reports.explanation.test_explanation import with_more
@@ -74,7 +74,6 @@ def test_baselines_need_no_explanation(tmp_path: Path) -> None:
     groups = groups_of(tmp_path)
     assert explanation_table(groups[0].rows, ENGLISH) is None
     assert explanation_sentences(groups[0].rows, ENGLISH) == []
-    assert prediction_summary(groups, ["here"], ENGLISH) == []
 
 
 def test_languages_explain_the_same(tmp_path: Path) -> None:

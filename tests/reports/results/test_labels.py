@@ -22,7 +22,7 @@ def stored_labels(storage: Path, infos: list[Result]) -> list[str]:
 def test_one_group_is_its_runtime_and_target(tmp_path: Path) -> None:
     """The label has nothing that is not needed to tell groups apart."""
     assert stored_labels(tmp_path, [result(tmp_path, "no_reuse", even(3))]) == [
-        "ONNX Runtime 1.2.3, python"
+        "ONNX Runtime 1.2.3"
     ]
 
 
@@ -41,8 +41,7 @@ def test_groups_say_what_they_differ_in(
     info = result(tmp_path, "no_reuse", even(3))
     labels = stored_labels(tmp_path, [info, changed(info, **change)])
     assert all(
-        label.startswith(f"ONNX Runtime 1.2.3, python, {fact}")
-        for label, fact in zip(labels, facts)
+        label.startswith(f"ONNX Runtime 1.2.3, {fact}") for label, fact in zip(labels, facts)
     )
     assert len(set(labels)) == 2
 
@@ -54,6 +53,6 @@ def test_boards_are_named_if_there_are_several(tmp_path: Path) -> None:
             tmp_path, [result(tmp_path, "no_reuse", even(3))], number, machine=machine(board=board)
         )
     assert sorted(labels_of(groups_of(tmp_path), ENGLISH)) == [
-        "ONNX Runtime 1.2.3, python, one",
-        "ONNX Runtime 1.2.3, python, two",
+        "ONNX Runtime 1.2.3, one",
+        "ONNX Runtime 1.2.3, two",
     ]

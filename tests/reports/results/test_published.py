@@ -1,20 +1,14 @@
-"""Published figures: the data file, and its tables."""
+"""Published figures: the data file, and the groups that they are comparable with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
-from reusebench.reports.results.published import (
-    Reference,
-    Source,
-    published_breakdown,
-    published_rows,
-    published_throughput,
-)
-from tests.reports.stored import numbers
+from reusebench.reports.base.texts import texts_of
+from reusebench.reports.results.published import Source, comparable_rows, published_rows
+from tests.reports.stored import changed, even, group_of, npu_account, numbers, result
 
 ENGLISH = texts_of("en")
 
@@ -31,44 +25,18 @@ def test_the_published_dup_test_saves_what_it_says() -> None:
     assert all(row.source.startswith("https://") for row in rows.values())
 
 
-def test_throughput_rises_from_one_thread_to_twelve() -> None:
-    """The published throughputs by threads are there, and one of a single core."""
-    rates = {cells[2]: cells[3] for _, cells in published_throughput(ENGLISH).table.rows}
-    threads = [ENGLISH("reference_threads", threads=count) for count in (1, 3, 6, 9, 12)]
-    assert [rates[how] for how in threads] == ["41.6", "98.6", "114.7", "129.6", "140.9"]
-    assert rates[ENGLISH("reference_one_core")] == "66.2"
-
-
-def test_parts_add_up_to_the_published_total() -> None:
-    """All parts add up to the total; if the source lacks some, they have a dash and the sum is
-    less.
-    """
-    rows = [cells for _, cells in published_breakdown(ENGLISH).table.rows]
-    assert rows[0][2:6] == ["3.53", "1.67", "-", "5.58"]
-    assert rows[1][:2] == ["-", "-"]
-    for cells in rows:
-        known = sum(float(cell) for cell in cells[2:5] if cell != "-")
-        whole = float(cells[5])
-        if "-" in cells[2:5]:
-            assert known < whole
-        else:
-            assert known == pytest.approx(whole)
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("reference", [published_throughput, published_breakdown])
-def test_reference_tables_name_their_sources(
-    reference: Callable[[Texts], Reference], language: str
-) -> None:
-    """Every row is marked as published and names a source that the list has once, with dates."""
-    published = reference(texts_of(language))
-    assert {look for look, _ in published.table.rows} == {"published"}
-    assert {len(cells) for _, cells in published.table.rows} == {len(published.table.heads)}
-    titles = [title for title, _, _ in published.sources]
-    assert {cells[-1] for _, cells in published.table.rows} == set(titles)
-    assert len(titles) == len(set(titles))
-    assert all(url is None or url.startswith("https://") for _, url, _ in published.sources)
-    assert all("2026" in dates for _, _, dates in published.sources)
+def test_rows_are_shown_where_they_are_comparable(tmp_path: Path) -> None:
+    """A real board of the chip with as many streams and contexts has them; no other group has."""
+    info = changed(result(tmp_path, "no_reuse", even(3), npu=npu_account), chip="rk3588")
+    assert comparable_rows(group_of(tmp_path / "board", info)) == published_rows()
+    others = {
+        "chip": changed(info, chip="rk3576"),
+        "contexts": changed(info, contexts=2),
+        "virtual": changed(info, computes=False),
+        "runtime": changed(info, runtime="onnxruntime"),
+    }
+    for name, other in others.items():
+        assert comparable_rows(group_of(tmp_path / name, other)) == []
 
 
 def test_the_date_of_publishing_is_shown_if_it_is_known() -> None:

@@ -11,7 +11,7 @@ import pytest
 from reusebench.measured.plan import Model
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.results.labels import labels_of
-from reusebench.reports.sections.answer import GroupAnswer, opening
+from reusebench.reports.sections.answer import Answer, opening
 from reusebench.storage.result import Result
 from reusebench.targets.outcome import Failure
 from tests.reports.pages import page, section
@@ -35,12 +35,12 @@ from tests.reports.stored import (
 ENGLISH = texts_of("en")
 
 
-def answer(storage: Path, infos: Sequence[Result]) -> GroupAnswer:
+def answer(storage: Path, infos: Sequence[Result]) -> Answer:
     (one,) = opening([group_of(storage, *infos)], ["here"], ENGLISH).answers
     return one
 
 
-def shown(one: GroupAnswer) -> list[tuple[str, str, str]]:
+def shown(one: Answer) -> list[tuple[str, str, str]]:
     return [(figure.value, figure.unit, figure.remark) for figure in one.figures]
 
 
@@ -71,10 +71,9 @@ def test_three_figures_and_what_to_do(tmp_path: Path) -> None:
             ),
         ),
     ]
-    assert one.contexts == "Contexts: 12. Models: model-a."
     assert (
-        one.advice
-        == "Full dup saves the most: dup the other contexts instead of loading the model again."
+        one.sentence == "12 contexts of model-a need 510.0 ±1.2 MiB of application memory; 180.0"
+        " ±0.0 MiB is enough (-64.7 %), 50.0 ±0.0 % slower: dup further contexts."
     )
     assert list(one.remarks) == []
 
@@ -82,7 +81,7 @@ def test_three_figures_and_what_to_do(tmp_path: Path) -> None:
 def test_speed_that_does_not_differ_is_said_so(tmp_path: Path) -> None:
     """A difference within its spread is none; a faster layout is said to be faster."""
     assert (
-        "no measurable difference from 24.0"
+        "as without reuse, 24.0"
         in answer(tmp_path / "a", full_dup(tmp_path / "a")).figures[2].remark
     )
     faster = answer(tmp_path / "b", full_dup(tmp_path / "b", throughput=2)).figures[2]
@@ -112,7 +111,7 @@ def test_speed_is_not_answered_where_it_cannot_be(tmp_path: Path) -> None:
         figure = answers[name].figures[2]
         assert (figure.value, figure.unit, figure.is_word) == ("not known", "", True)
         assert figure.remark == ENGLISH(f"answer_speed_{remark}")
-    assert list(answers["once"].remarks) == [ENGLISH("warning_one_repeat")]
+        assert answers[name].sentence.endswith("speed not known: dup further contexts.")
     assert shown(answers["virtual"])[0] == ("120.00", "±0.00 MiB", "NPU memory")
     assert answers["virtual"].figures[1].head == ENGLISH("answer_least_unchecked")
     assert list(answers["virtual"].remarks) == [ENGLISH("answer_unchecked_virtual")]
@@ -122,7 +121,7 @@ def test_outputs_that_differ_are_said(tmp_path: Path) -> None:
     """Such a layout is named as not recommended, however little it takes."""
     infos = [*full_dup(tmp_path), result(tmp_path, "shared_context", even(1), digest="0000000f")]
     one = answer(tmp_path, infos)
-    assert one.advice.startswith("Full dup saves the most")
+    assert one.sentence.endswith(": dup further contexts.")
     assert list(one.remarks) == [ENGLISH("answer_differing", scenarios="Shared context")]
 
 
@@ -144,7 +143,8 @@ def test_without_a_saving_the_contexts_stay(tmp_path: Path) -> None:
     ]
     for name, infos, advice in (("a", noisy, "nothing_saves"), ("b", noisy[:1], "one_layout")):
         one = answer(tmp_path / name, infos)
-        assert (len(one.figures), one.advice) == (1, ENGLISH(f"answer_{advice}"))
+        assert len(one.figures) == 1
+        assert one.sentence.endswith(f" MiB of application memory. {ENGLISH(f'answer_{advice}')}")
 
 
 def test_without_a_baseline_nothing_is_compared(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_without_a_baseline_nothing_is_compared(tmp_path: Path) -> None:
         [result(tmp_path, "no_reuse", [], failure=FAILED)],
     ):
         one = answer(tmp_path / infos[0].scenario, infos)
-        assert (list(one.figures), one.advice) == ([], ENGLISH("answer_nothing_compared"))
+        assert (list(one.figures), one.sentence) == ([], ENGLISH("answer_nothing_compared"))
 
 
 def test_no_reuse_that_does_not_fit_is_the_answer_too(tmp_path: Path) -> None:
@@ -168,8 +168,9 @@ def test_no_reuse_that_does_not_fit_is_the_answer_too(tmp_path: Path) -> None:
         ],
     )
     assert [figure.value for figure in one.figures] == ["out of memory", "44.0", "not known"]
-    assert one.advice.startswith(
-        "Without reuse they did not run. Full dup takes the least of what did: dup"
+    assert one.sentence == (
+        "Without reuse, 12 contexts of model-a did not run. The least of what did: 44.0 ±0.0 MiB of"
+        " application memory: dup further contexts."
     )
     assert list(one.remarks) == [ENGLISH("answer_unchecked")]
 
@@ -230,7 +231,6 @@ def test_nothing_that_did_not_run_is_in_the_answer(tmp_path: Path, language: str
     infos = [*full_dup(tmp_path), result(tmp_path, "external_memory", [], failure=NOT_SUPPORTED)]
     write_run(tmp_path, infos)
     html = page(tmp_path, tmp_path / "out", language)
-    before_contents = section(html, "answer").partition("<nav")[0]
-    assert texts("outcome_not_supported") not in before_contents
-    assert texts.scenario("external_memory") not in before_contents
+    assert texts("outcome_not_supported") not in section(html, "answer")
+    assert texts.scenario("external_memory") not in section(html, "answer")
     assert texts("mechanism_not_supported") in section(html, "mechanisms")

@@ -273,7 +273,7 @@ def test_figure_has_what_measurably_saves(tmp_path: Path) -> None:
     groups = newest_groups(groups_of(tmp_path))
     svg = savings_figure(groups, labels_of(groups, ENGLISH), ENGLISH)
     assert svg is not None
-    for text in ("Full dup", "RKNN 1.6.0, python: NPU memory, %"):
+    for text in ("Full dup", "RKNN 1.6.0: NPU memory, %"):
         assert f">{text}<" in svg
     assert ">Shared context<" not in svg
     assert {colour for colour in PALETTE if f"fill: {colour}" in svg} == set(PALETTE[:2])

@@ -248,7 +248,7 @@ def test_programs_stand_beside_scenarios(
     assert "no_reuse" in done.out
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     order = re.findall(r'<section id="([^"]+)">', page)
-    assert order.index("mechanisms") < order.index("programs") < order.index("failures")
+    assert order.index("mechanisms") < order.index("programs") < order.index("measured")
     assert order[-2:] == ["definitions", "glossary"]
 
 

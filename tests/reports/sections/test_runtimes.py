@@ -44,7 +44,7 @@ def test_a_table_has_every_runtime(tmp_path: Path) -> None:
     assert [list(cells) for _, cells in one.runtimes.rows] == [
         [
             *(
-                "ONNX Runtime 1.2.3, python",
+                "ONNX Runtime 1.2.3",
                 "510.0 ±1.2",
                 "180.0 ±0.0",
                 "64.7",
@@ -54,7 +54,14 @@ def test_a_table_has_every_runtime(tmp_path: Path) -> None:
             *("Full dup", "application memory", "the reference"),
         ],
         [
-            *("RKNN 1.6.0, vboard:rk3588", "120.00 ±0.00", "54.00 ±0.00", "55.0", "-", "-"),
+            *(
+                "RKNN 1.6.0 on the virtual board rk3588",
+                "120.00 ±0.00",
+                "54.00 ±0.00",
+                "55.0",
+                "-",
+                "-",
+            ),
             *("Full dup", "NPU memory", "not compared"),
         ],
     ]
@@ -147,9 +154,7 @@ def test_many_groups_are_folded(tmp_path: Path) -> None:
     many = page(tmp_path, tmp_path / "many")
     for html, folded in ((few, False), (many, True)):
         answer = section(html, "answer")
-        assert (
-            answer.index(ENGLISH("section_runtimes")) < answer.index(ENGLISH("answer_least"))
-        ) == folded
+        assert (answer.index(ENGLISH("section_runtimes")) < answer.index("need 510.0")) == folded
         assert ('<details class="part g0">' in section(html, "dup")) == folded
         assert ('class="sortable matrix"' in section(html, "dup")) == folded
     assert section(many, "dup").count("<summary><h3") == 4
