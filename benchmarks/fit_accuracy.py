@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command += ["--model", str(model.absolute())]
     answer = json.loads(
         subprocess.run(command, cwd=_CHECKOUT, stdout=subprocess.PIPE, check=True).stdout
-    )
+    )["result"]
     study = calibrated_study(answer, options.storage)
     costs = ProcessCosts(study)
     candidates = dict.fromkeys(_layouts(study.demand, costs))

@@ -138,7 +138,7 @@ class Case:
             else:
                 command += ["--model", str(model)]
         done = subprocess.run(command, cwd=_CHECKOUT, stdout=subprocess.PIPE, check=False)
-        return done.returncode, json.loads(done.stdout)
+        return done.returncode, json.loads(done.stdout)["result"]
 
     def board(self, memory_bytes: int | None = None) -> Target:
         """Return the virtual board, with a limit for the NPU's memory."""

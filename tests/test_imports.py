@@ -178,6 +178,7 @@ _LIBRARIES = {
     "psutil": {"targets"},
     "msgspec": {
         "accounting",
+        "commands",
         "fit",
         "harness",
         "recorder",

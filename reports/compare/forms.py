@@ -9,7 +9,7 @@ from reusebench.reports.compare.annotations import as_github, as_gitlab
 from reusebench.reports.compare.changes import Changes
 from reusebench.reports.compare.comment import as_markdown
 from reusebench.reports.compare.gate import GateResult
-from reusebench.reports.compare.records import as_csv, as_json
+from reusebench.reports.compare.records import as_csv
 from reusebench.reports.compare.text import as_text
 
 #: Functions from a comparison, and the result of its gate if there is one, to the output.
@@ -17,7 +17,6 @@ FORMS: dict[str, Callable[[Changes, Optional[GateResult]], str]] = {
     "text": as_text,
     "markdown": as_markdown,
     "csv": as_csv,
-    "json": as_json,
     "github": as_github,
     "gitlab": as_gitlab,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from reusebench.reports.base.table import csv
@@ -36,11 +35,6 @@ COMPARISON_COLUMNS = (
 def as_csv(changes: Changes, _result: GateResult | None) -> str:
     """Return the rows as CSV in COMPARISON_COLUMNS."""
     return csv(COMPARISON_COLUMNS, map(_record, changes.rows)).rstrip("\n")
-
-
-def as_json(changes: Changes, result: GateResult | None) -> str:
-    """Return `comparison_document` as text."""
-    return json.dumps(comparison_document(changes, result), ensure_ascii=False, indent=1)
 
 
 def comparison_document(changes: Changes, result: GateResult | None) -> dict[str, Any]:

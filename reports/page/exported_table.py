@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,11 @@ class ExportedTable:
     #: Columns do not change; new ones come at the end, so that scripts may also read by position.
     columns: Sequence[str]
     records: Callable[[Material], Iterable[Record]]
+
+    def rows(self, material: Material) -> Iterator[dict[str, Any]]:
+        """Yield the rows with every column; None for values that a row lacks."""
+        for record in self.records(material):
+            yield {column: record.get(column) for column in self.columns}
 
     def write(self, material: Material, folder: Path, formats: Sequence[str]) -> None:
         """Write the table into the folder, in some of TABLE_FORMATS."""

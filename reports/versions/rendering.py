@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tabulate import tabulate
 
@@ -58,22 +58,22 @@ def as_csv(sets: Sequence[VersionSet], metrics: Sequence[Metric]) -> str:
     return csv(VERSION_COLUMNS, records).rstrip("\n")
 
 
-def as_json(sets: Sequence[VersionSet], metrics: Sequence[Metric]) -> str:
-    """Return the sets as JSON: their versions, the sentences on changes, and the records."""
-    document = []
+def as_documents(sets: Sequence[VersionSet], metrics: Sequence[Metric]) -> list[dict[str, Any]]:
+    """Return the sets for JSON: their versions, the sentences on changes, and the records."""
+    documents: list[dict[str, Any]] = []
     for versions in sets:
         names = [
             {"version": version.full, "architecture": version.architecture}
             for version in versions.versions
         ]
-        document.append(
+        documents.append(
             {
                 "versions": names,
                 "changes": version_sentences(versions, _texts),
                 "rows": list(version_records(versions, metrics)),
             }
         )
-    return json.dumps(document, ensure_ascii=False, indent=1)
+    return documents
 
 
 def _title(versions: VersionSet) -> str:

@@ -91,7 +91,7 @@ def test_a_board_far_away(
         (["add", "ssh", "pipe:sh"], "Error: 'ssh' cannot be a board's name"),
         (["add", "moon", "pipe:false"], "`false` ended (exit code 1)"),
         (["add", "moon", "tcp:1"], "Error: 'tcp:1' is not a remote board; valid are ssh:HOST, "),
-        (["fly"], "No such command 'fly'"),
+        (["fly"], "there is no command 'fly'; valid: "),
     ],
 )
 def test_mistakes(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from reusebench.reports.compare.forms import FORMS
 from reusebench.storage.result import Result
+from tests.commands.replies import result_of
 from tests.helpers.support import Ended, Reusebench
 from tests.reports.stored import (
     FAILED,
@@ -187,14 +187,15 @@ def test_a_strict_gate_needs_a_decision(compare: Callable[..., Ended]) -> None:
 
 def test_one_comparison_in_several_files(compare: Callable[..., Ended], tmp_path: Path) -> None:
     """--write adds files of other forms to what is printed, also if a limit is broken."""
-    files = {form: tmp_path / f"comparison.{form}" for form in FORMS}
+    files = {form: tmp_path / f"comparison.{form}" for form in (*FORMS, "json")}
     words = [f"--write={form}={path}" for form, path in files.items()]
     done = compare(1, 3, *LIMIT, *words)
     assert done.exit_code == 1
     for form, path in files.items():
-        assert path.read_text() == compare(1, 3, *LIMIT, "--format", form).out
+        as_form = ["--json"] if form == "json" else ["--format", form]
+        assert path.read_text() == compare(1, 3, *LIMIT, *as_form).out
     assert files["text"].read_text() == done.out
-    (broken,) = json.loads(files["json"].read_text())["gate"]["limits"]
+    (broken,) = result_of(compare(1, 3, *LIMIT, "--json"))["gate"]["limits"]
     assert (broken["outcome"], broken["sentences"][0][:6]) == ("worse", "FAILED")
     done = compare(1, 3, "--write", f"csv={tmp_path / 'missing' / 'rows.csv'}")
     assert done.exit_code == 2
@@ -280,7 +281,7 @@ def test_forms(compare: Callable[..., Ended]) -> None:
         ("no_reuse", "no change"),
     ]
     assert float(rows[0]["change"]) == 60 * MIB
-    assert json.loads(compare(*words, "json").out)["changes"][0]["change"] == 60 * MIB
+    assert result_of(compare(*words[:-1], "--json"))["changes"][0]["change"] == 60 * MIB
     comment = compare(1, 3, *LIMIT, "--format", "markdown").out
     assert comment.startswith("<!-- reusebench compare -->\n### ❌ Worse than allowed")
     assert compare(1, 3, *LIMIT, "--format", "md").out == comment

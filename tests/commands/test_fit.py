@@ -21,6 +21,7 @@ from reusebench.storage.fit_answer import FitAnswer, read_answers
 from reusebench.system.cache import cache_root
 from reusebench.targets.rknn_library import RknnLibrary, find_libraries
 from reusebench.targets.vboard.guest import missing_parts
+from tests.commands.replies import result_of
 from tests.helpers.support import Ended, Reusebench, known
 
 pytestmark = pytest.mark.process
@@ -80,7 +81,7 @@ class Calibrated:
         """Return the answer, as JSON, of a call that ends well or does not fit."""
         ended = self.fit("--json", *words)
         assert ended.exit_code in (0, 1), ended.err
-        answer: dict[str, Any] = json.loads(ended.out)
+        answer: dict[str, Any] = result_of(ended)
         assert answer["fits"] == (ended.exit_code == 0)
         return answer
 

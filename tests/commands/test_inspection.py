@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from onnx import TensorProto, helper
 
+from tests.commands.replies import result_of
 from tests.helpers.support import Reusebench
 from tests.models.inspection.onnx_models import constant, save_model, value
 from tests.models.inspection.rknn_files import MINI, save_rknn
@@ -65,7 +65,7 @@ def test_a_model_as_a_person_reads_it(tmp_path: Path, reusebench: Reusebench) ->
 
 def test_a_model_as_tools_read_it(tmp_path: Path, reusebench: Reusebench) -> None:
     """JSON has everything, sizes in bytes; what is noise or unknown is null."""
-    shown = json.loads(reusebench("models", "inspect", "--json", _network(tmp_path)).out)
+    shown = result_of(reusebench("models", "inspect", "--json", _network(tmp_path)))
     assert set(shown) == {
         *(
             "file",
@@ -77,7 +77,7 @@ def test_a_model_as_tools_read_it(tmp_path: Path, reusebench: Reusebench) -> Non
             "weight_bytes",
             "operators",
         ),
-        *("assumed", "runtime", "hindrances", "mechanisms", "onnx"),
+        *("assumed", "runtime", "hindrances", "mechanisms", "facts"),
     }
     assert shown["inputs"][0]["dimensions"] == ["batch", 3, "height", "width"]
     assert shown["weights"] == [{"type": "float32", "tensors": 1, "size_bytes": 8640000}]
@@ -92,12 +92,12 @@ def test_a_model_as_tools_read_it(tmp_path: Path, reusebench: Reusebench) -> Non
     }
     assert (shown["runtime"], shown["hindrances"]) == ("onnxruntime", [])
     assert shown["mechanisms"][0] == {"scenario": "full_dup", "applies": True, "remark": ""}
-    assert shown["onnx"]["opsets"] == {"": 17, "com.microsoft": 1, "unused": 1}
-    mini = json.loads(
-        reusebench("models", "inspect", "--json", save_rknn(tmp_path / "m.rknn", {}, MINI)).out
+    assert shown["facts"]["opsets"] == {"": 17, "com.microsoft": 1, "unused": 1}
+    mini = result_of(
+        reusebench("models", "inspect", "--json", save_rknn(tmp_path / "m.rknn", {}, MINI))
     )
     assert mini["weights"] is mini["weight_bytes"] is mini["operators"] is None
-    assert mini["rknn"]["is_mini"]
+    assert mini["facts"]["is_mini"]
 
 
 def test_texts_of_a_model_do_not_move_the_cursor(tmp_path: Path, reusebench: Reusebench) -> None:
@@ -107,9 +107,9 @@ def test_texts_of_a_model_do_not_move_the_cursor(tmp_path: Path, reusebench: Reu
     name = "a\x1b[2J\x9b31mb\u4e2d"
     path = save_model(tmp_path / "net.onnx", [], [value(name, (1,))], [value("y", (1,))])
     assert r"a\x1b[2J\x9b31mb" in reusebench("models", "inspect", path).out
-    shown = reusebench("models", "inspect", path, "--json").out
-    assert shown.isascii()
-    assert json.loads(shown)["inputs"][0]["name"] == name
+    shown = reusebench("models", "inspect", path, "--json")
+    assert shown.out.isascii()
+    assert result_of(shown)["inputs"][0]["name"] == name
 
 
 def test_long_lists_are_short(tmp_path: Path, reusebench: Reusebench) -> None:
@@ -134,7 +134,7 @@ def test_long_lists_are_short(tmp_path: Path, reusebench: Reusebench) -> None:
     assert lines[1].endswith("1x8x0x64, zeros")
     assert len(lines) == 26
     assert lines[-1] == "and 4 more: --json"
-    assert len(json.loads(reusebench("models", "inspect", path, "--json").out)["inputs"]) == 50
+    assert len(result_of(reusebench("models", "inspect", path, "--json"))["inputs"]) == 50
 
 
 def test_an_rknn_file(tmp_path: Path, reusebench: Reusebench) -> None:
@@ -174,7 +174,7 @@ def test_a_model_that_cannot_be_run(tmp_path: Path, reusebench: Reusebench) -> N
         " with it"
     )
     assert shown.out.rstrip().split("\n\n")[-1].startswith(reason)
-    assert json.loads(reusebench("models", "inspect", path, "--json").out)["mechanisms"] == []
+    assert result_of(reusebench("models", "inspect", path, "--json"))["mechanisms"] == []
 
 
 def test_what_is_no_model_is_a_mistake(tmp_path: Path, reusebench: Reusebench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Optional, TextIO
 
 import pytest
 
@@ -185,7 +186,10 @@ def test_a_board_far_away_is_left_to_the_measurement(
         named += ["--rknn-library", library]
     measured = []
 
-    def bench(options: Sequence[str], _storage: Path) -> tuple[int, list[Path]]:
+    def bench(
+        options: Sequence[str], _storage: Path, output: Optional[TextIO] = None
+    ) -> tuple[int, list[Path]]:
+        assert output is None
         with connected(tmp_path / "home") as connection:
             FarFiles(connection).lock()
         measured.append(Path(options[-1]))

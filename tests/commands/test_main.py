@@ -111,7 +111,7 @@ def without_extras(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_command_whose_libraries_are_missing(tmp_path: Path, reusebench: Reusebench) -> None:
     """It is refused with the line that installs them; its help too."""
     names = [name for name, subcommand in COMMANDS.items() if subcommand.extra == "reports"]
-    assert names == ["report", "compare", "history"]
+    assert names == ["report", "compare", "history", "metrics", "glossary"]
     for name in names:
         sentence = "Error: this command needs no_such_module: pip install no_such_module\n"
         assert reusebench(name, "--help") == Ended(2, "", sentence)

@@ -20,6 +20,7 @@ from click.shell_completion import CompletionItem
 
 from reusebench import __version__
 from reusebench.commands.groups import CommandGroup
+from reusebench.commands.reply import Reply, reply_of
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import check_extra, missing_modules
 from reusebench.measured.failures import tells_of_memory
@@ -57,6 +58,8 @@ COMMANDS = {
     "models": Subcommand("Build and inspect model files; make clips; install converters."),
     "board": Subcommand("Prepare the virtual board and the ledger of NPU buffers."),
     "libraries": Subcommand("List Rockchip's libraries that are here; measure each."),
+    "metrics": Subcommand("List every figure with its unit and meaning.", extra="reports"),
+    "glossary": Subcommand("Explain the words of the project.", extra="reports"),
 }
 
 #: Errnos that mean standard output cannot be written. Errors on files have their own messages.
@@ -88,7 +91,10 @@ class _Reusebench(CommandGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the words; former names of options are replaced, with a hint."""
         words, found = renamed(args)
+        reply = reply_of(ctx)
+        reply.words = words[: words.index("--")] if "--" in words else list(words)
         for row in found:
+            reply.warnings.append(row.hint)
             click.echo(f"Hint: {row.hint}", err=True)
         return super().parse_args(ctx, words)
 
@@ -145,9 +151,11 @@ class _Reusebench(CommandGroup):
     def invoke(self, ctx: click.Context) -> NoReturn:
         """Run the command; it returns its exit code, or None for 0."""
         handle_signals()
+        reply = reply_of(ctx)
         try:
-            _check_folder()
-            exit_code = super().invoke(ctx)
+            exit_code = self._run(ctx, reply)
+            if reply.is_json:
+                click.echo(reply.as_json())
             sys.stdout.flush()
         except (MemoryError, ImportError, SystemError) as error:
             if not _lacks_memory(error):
@@ -164,13 +172,25 @@ class _Reusebench(CommandGroup):
             # The reader has ended, such as `| head`.
             drop_output()
             ctx.exit(128 + signal.SIGPIPE)
+        ctx.exit(exit_code or 0)
+
+    def _run(self, ctx: click.Context, reply: Reply) -> int | None:
+        """Run the command and return its exit code; a mistake is added to the reply."""
+        try:
+            _check_folder()
+            exit_code: int | None = super().invoke(ctx)
+        except click.ClickException as error:
+            if not reply.takes(error):
+                raise
+            reply.errors.append(error.format_message())
+            return error.exit_code
         except Exception as error:
             if not _is_mistake(error):
                 raise
-            click.echo(f"Error: {error}", err=True)
+            reply.fail(error)
             # A program that cannot be started gives the shell's exit code.
-            ctx.exit(error.exit_code if isinstance(error, RecordError) else 2)
-        ctx.exit(exit_code or 0)
+            return error.exit_code if isinstance(error, RecordError) else 2
+        return exit_code
 
 
 def _is_mistake(error: Exception) -> bool:
@@ -191,12 +211,39 @@ def _lacks_memory(error: Exception) -> bool:
     return isinstance(error, SystemError) and limit_bytes != resource.RLIM_INFINITY
 
 
+def _show_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) -> None:
+    if not is_asked:
+        return
+    reply = reply_of(ctx)
+    if "--json" in reply.words:
+        # Not at the top: each runtime is imported in a process of its own.
+        from reusebench.commands.doctor import runtime_versions
+
+        reply.result = runtime_versions()
+        click.echo(reply.as_json())
+    else:
+        click.echo(f"reusebench {__version__}")
+    ctx.exit()
+
+
 @click.group(
     cls=_Reusebench,
     context_settings={"help_option_names": ["-h", "--help"]},
+    options_metavar="[--version [--json]] [--help]",
     epilog='Completion in bash: eval "$(_REUSEBENCH_COMPLETE=bash_source reusebench)"',
 )
-@click.version_option(__version__, prog_name="reusebench", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    hidden=True,
+    callback=_show_version,
+    help="Show the version and exit; with --json those of the runtimes too.",
+)
+@click.option(
+    "--json", is_flag=True, hidden=True, expose_value=False, help="With --version: as JSON."
+)
 def main() -> None:
     """Measure, show, compare and export; prepare boards and models."""
     keep_writing_to_user()

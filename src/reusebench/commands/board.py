@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from tabulate import tabulate
 
 from reusebench.commands.groups import CommandGroup
 from reusebench.commands.options import PATH
+from reusebench.commands.reply import give, json_option, say
+from reusebench.commands.results import BoardResult, BoardRow
 from reusebench.commands.verify import verify
 from reusebench.measured.runtimes import RUNTIMES
 from reusebench.targets.boards import Board, add_board, boards, check_name, remove_board
@@ -49,6 +52,7 @@ board.add_command(verify)
 @click.option(
     "--python", metavar="PATH", help="The board's Python, which has the runtimes. Default: python3."
 )
+@json_option
 def add(name: str, address: str, folder: str | None, python: str | None) -> None:
     """Connect to a board, prepare it, and remember it by a NAME for --target.
 
@@ -56,40 +60,54 @@ def add(name: str, address: str, folder: str | None, python: str | None) -> None
     a shell on a pipe) or labgrid:PLACE.
     """
     check_name(name)
-    with closing(FarMachine(address, Board(address, folder, python), click.echo)) as machine:
+    with closing(FarMachine(address, Board(address, folder, python), say)) as machine:
         summary = _prepared(machine)
     add_board(name, Board(address, folder, python))
-    click.echo(f"{summary}\n--target {name} is ready. Its parts: reusebench doctor --target {name}")
+    ready = f"--target {name} is ready. Its parts: reusebench doctor --target {name}"
+    _give([name], [*summary, ready])
 
 
 @board.command("list")
+@json_option
 def list_boards() -> None:
     """List the boards that have names."""
     rows = []
     for name, named in boards().items():
-        rows.append((name, named.address, named.folder or "", named.python or ""))
+        rows.append(BoardRow(name, named.address, named.folder, named.python))
+    give(rows, _list_lines(rows))
+
+
+def _list_lines(rows: Sequence[BoardRow]) -> Iterator[str]:
     if not rows:
-        click.echo("no board has a name yet: reusebench board add NAME ADDRESS")
+        yield "no board has a name yet: reusebench board add NAME ADDRESS"
         return
     heads = ("name", "address", "folder", "python")
-    click.echo(tabulate(rows, heads, tablefmt="plain", disable_numparse=True))
+    cells = [(row.name, row.address, row.folder or "", row.python or "") for row in rows]
+    yield tabulate(cells, heads, tablefmt="plain", disable_numparse=True)
+
+
+def _give(targets: Sequence[str], done: Sequence[str], freed_bytes: int = 0) -> None:
+    give(BoardResult(list(targets), list(done), freed_bytes), done)
 
 
 @board.command()
 @click.argument("name")
+@json_option
 def remove(name: str) -> None:
     """Forget a board; its files stay on it (`clean` removes them)."""
     remove_board(name)
+    _give([name], [f"{name} is no name of a board any more"])
 
 
 @board.command()
 @click.argument("name")
+@json_option
 def clean(name: str) -> None:
     """Remove our files from a board, given by name or address."""
     machine = far_machine(name)
     folder = machine.files.folder
     freed_bytes = machine.files.clean()
-    click.echo(f"{name}: {folder} is removed, {freed_bytes / _MIB:.1f} MiB")
+    _give([name], [f"{name}: {folder} is removed, {freed_bytes / _MIB:.1f} MiB"], freed_bytes)
 
 
 @board.command()
@@ -110,6 +128,7 @@ def clean(name: str) -> None:
     metavar="FILE",
     help="Package sources to use instead of this machine's own.",
 )
+@json_option
 def install(
     name: str | None, path: Path | None, chip: str | None, apt_sources: Path | None
 ) -> None:
@@ -120,19 +139,20 @@ def install(
             " FILE"
         )
     if name is not None:
-        click.echo(f"{_prepared(far_machine(name))}\n--target {name} is ready")
+        _give([name], [*_prepared(far_machine(name)), f"--target {name} is ready"])
         return
     assert path is not None
     library = read_library(path)
     if chip:
         check_chip(chip, library)
-    install_virtual_board(library, apt_sources, click.echo)
-    chips = [chip] if chip else library.chips()
-    names = ", ".join(f"vboard:{name}" for name in chips)
-    click.echo(f"{library.kind} {library.version} ({library.architecture}) runs on {names}")
+    install_virtual_board(library, apt_sources, say)
+    targets = [f"vboard:{name}" for name in ([chip] if chip else library.chips())]
+    name_of_library = f"{library.kind} {library.version} ({library.architecture})"
+    _give(targets, [f"{name_of_library} runs on {', '.join(targets)}"])
 
 
 @board.command()
+@json_option
 def install_ledger() -> None:
     """Compile the library that keeps the ledger of NPU buffers."""
     architecture = architecture_of_this_python()
@@ -140,11 +160,11 @@ def install_ledger() -> None:
         raise TargetError(
             "the library that keeps the ledger is not made for this Python's processor"
         )
-    PRELOAD.ensure(architecture, click.echo)
-    click.echo("--target board is ready")
+    PRELOAD.ensure(architecture, say)
+    _give(["board"], ["--target board is ready"])
 
 
-def _prepared(machine: FarMachine) -> str:
+def _prepared(machine: FarMachine) -> list[str]:
     """Put the measuring programs on the board, and return a summary of a line or two."""
     lines = [
         f"{machine.address}: {machine.architecture}, reader of {machine.reader_bytes() / 1024:.0f}"
@@ -158,4 +178,4 @@ def _prepared(machine: FarMachine) -> str:
         lines.append(
             f"{entry.title}: measured by the driver in {_LANGUAGES[target.protocol.driver]}"
         )
-    return "\n".join(lines)
+    return lines

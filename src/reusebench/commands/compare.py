@@ -9,12 +9,15 @@ from typing import NamedTuple
 
 import click
 
-from reusebench.commands.known_runs import KnownRuns, warn
+from reusebench.commands.known_runs import KnownRuns
 from reusebench.commands.options import metrics, project, storages
+from reusebench.commands.reply import give, json_option, reply_of, warn
+from reusebench.commands.results import ComparisonResult, VersionsResult
 from reusebench.reports.compare.changes import compare_runs
 from reusebench.reports.compare.choice import newest_before, newest_pair
 from reusebench.reports.compare.forms import FORMS
 from reusebench.reports.compare.gate import check_limits
+from reusebench.reports.compare.records import comparison_document
 from reusebench.reports.errors import ReportError
 from reusebench.reports.material import read_material
 from reusebench.reports.versions import rendering as versions_text
@@ -26,10 +29,10 @@ from reusebench.storage.references import is_by_age
 from reusebench.storage.runs import CONDITIONS, Run
 from reusebench.system.files import replacing
 
-__all__ = ["compare"]
+__all__ = ["DEFAULT_METRICS", "compare"]
 
 #: Metrics without --metric and --fail: those that users ask for first, and the finest of memory.
-_DEFAULT = (
+DEFAULT_METRICS = (
     "application_memory",
     "application_memory_trimmed_over_baseline",
     "application_peak_rss",
@@ -37,6 +40,8 @@ _DEFAULT = (
     "latency",
     "throughput",
 )
+#: The form of --json, in a file.
+_JSON = "json"
 
 
 def _limits(
@@ -54,10 +59,10 @@ def _files(
     files = []
     for text in texts:
         form, separator, name = text.partition("=")
-        if form not in FORMS or not separator or not name:
+        if form not in (*FORMS, _JSON) or not separator or not name:
             raise click.BadParameter(
                 f"{text!r} is not valid; valid: FORM=FILE, such as markdown=comment.md, with a form"
-                f" of {', '.join(FORMS)}"
+                f" of {', '.join((*FORMS, _JSON))}"
             )
         files.append((form, Path(name)))
     return files
@@ -75,7 +80,7 @@ class _Sides(NamedTuple):
 @click.argument("head", metavar="[HEAD]", default="latest")
 @storages
 @project
-@metrics(f"the metrics of --fail, or {', '.join(_DEFAULT)}")
+@metrics(f"the metrics of --fail, or {', '.join(DEFAULT_METRICS)}")
 @click.option(
     "--fail",
     "limits",
@@ -113,7 +118,7 @@ class _Sides(NamedTuple):
     show_default=True,
     help=(
         "Form of the output: text; markdown, a comment on a change; github and gitlab,"
-        " annotations; csv; json."
+        " annotations; csv."
     ),
 )
 @click.option(
@@ -124,6 +129,7 @@ class _Sides(NamedTuple):
     callback=_files,
     help="Also write the comparison in this form to a file; repeatable.",
 )
+@json_option
 def compare(
     base: str | None,
     head: str,
@@ -163,9 +169,13 @@ def compare(
     changes = compare_runs(sides.base, sides.head, all_runs, compared, across)
     changes = replace(changes, remark=sides.remark)
     result = check_limits(changes, limits, strict) if limits else None
-    click.echo(FORMS[form](changes, result))
+    give(
+        ComparisonResult(**comparison_document(changes, result)),
+        (FORMS[name](changes, result) for name in (form,)),
+    )
     for file_form, path in files:
-        _write(path, FORMS[file_form](changes, result))
+        is_reply = file_form == _JSON
+        _write(path, reply_of().as_json() if is_reply else FORMS[file_form](changes, result))
     if not changes.rows:
         raise ReportError(_nothing_in_common(known, sides, compared, across))
     if result and result.exit_code:
@@ -244,10 +254,10 @@ def _write(path: Path, text: str) -> None:
 
 
 def _default_metrics(limits: Sequence[GateLimit]) -> list[Metric]:
-    """Return the metrics of the limits; without limits, the metrics of _DEFAULT."""
+    """Return the metrics of the limits; without limits, the metrics of DEFAULT_METRICS."""
     if limits:
         return list(dict.fromkeys(limit.metric for limit in limits))
-    return [find_metric(name) for name in _DEFAULT]
+    return [find_metric(name) for name in DEFAULT_METRICS]
 
 
 def _compare_versions(
@@ -258,7 +268,6 @@ def _compare_versions(
         "text": versions_text.as_text,
         "markdown": versions_text.as_markdown,
         "csv": versions_text.as_csv,
-        "json": versions_text.as_json,
     }
     if form not in writers:
         raise click.UsageError(f"--versions has no {form}; valid: {', '.join(writers)}")
@@ -272,5 +281,9 @@ def _compare_versions(
             f" {' and '.join(runs) or 'these storages'}. `reusebench libraries run --target TARGET`"
             " measures every library of Rockchip's that is here"
         )
-    click.echo(writers[form](sets, metrics or VERSION_METRICS))
+    shown = metrics or VERSION_METRICS
+    give(
+        VersionsResult(versions_text.as_documents(sets, shown)),
+        (writers[name](sets, shown) for name in (form,)),
+    )
     return 1 if material.bad_files else 0

@@ -6,14 +6,16 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import click
 
 from reusebench import __version__
 from reusebench.commands.far_doctor import far_parts
-from reusebench.commands.parts import Part, print_parts, source_parts
+from reusebench.commands.parts import Part, show_parts, source_parts
+from reusebench.commands.reply import json_option, reply_of, say
+from reusebench.commands.results import PartsResult, VersionRow
 from reusebench.harness.extras import EXTRAS, install_line, missing_modules
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 from reusebench.measured.runtimes.base import AdapterError
@@ -37,7 +39,7 @@ from reusebench.targets.sandbox import sandbox_problem
 from reusebench.targets.vboard.emulator import find_emulator, is_needed
 from reusebench.targets.vboard.root_file_system import is_installed
 
-__all__ = ["doctor"]
+__all__ = ["doctor", "runtime_versions"]
 
 #: Purpose of each extra's libraries.
 _PURPOSES = {
@@ -55,6 +57,7 @@ _BOARD_ARCHITECTURES = ("armhf", "aarch64")
     metavar="BOARD",
     help="A remote board, by name or address, in place of this machine.",
 )
+@json_option
 def doctor(target: str | None) -> int:
     """Show what works here, what can be read, what is missing and how to get it.
 
@@ -62,9 +65,10 @@ def doctor(target: str | None) -> int:
     """
     if target is not None:
         return _of_board(target)
-    click.echo(f"reusebench {__version__}, Python {platform.python_version()} ({sys.executable})")
+    say(f"reusebench {__version__}, Python {platform.python_version()} ({sys.executable})")
     host = LOCAL_HOST
     runtimes = [_runtime(entry) for entry in RUNTIMES]
+    rows = []
     for subject, parts in (
         ("libraries", _extras()),
         ("runtime", runtimes),
@@ -74,18 +78,21 @@ def doctor(target: str | None) -> int:
         ("memory source", source_parts(memory_sources(host, own_pid(host)))),
         ("machine source", source_parts(machine_sources(host))),
     ):
-        print_parts(subject, list(parts))
+        rows += show_parts(subject, list(parts))
+    reply_of().result = PartsResult(None, rows)
     return 0 if any(runtime.is_here for runtime in runtimes) else 1
 
 
 def _of_board(name: str) -> int:
     """Show what a remote board has."""
     works = False
+    rows = []
     with closing(far_machine(name)) as machine:
-        click.echo(f"{name}: {machine.address}")
+        say(f"{name}: {machine.address}")
         for subject, parts in far_parts(machine):
-            print_parts(subject, parts)
+            rows += show_parts(subject, parts)
             works |= subject == "runtime" and any(part.is_here for part in parts)
+    reply_of().result = PartsResult(name, rows)
     return 0 if works else 1
 
 
@@ -101,17 +108,12 @@ def _runtime(entry: RuntimeEntry) -> Part:
     python = python_with(entry)
     if python is None:
         return Part(entry.name, False, remedy(entry))
-    command = python_command("reusebench.measured.versions", entry.adapter, python=python)
-    done = processes.run(command, Path("/"))
-    if done.returncode:
-        reason = (
-            done.stderr.strip().rpartition("\n")[2] or f"its process ended with {done.returncode}"
-        )
+    try:
+        python_version, version = _versions(entry, python)
+    except _NotImported as error:
         # Rockchip's library is not installed by pip; the reason names the option that gives it.
-        again = f"installed, but cannot be imported: {reason}. Install it again: {entry.install}"
-        return Part(entry.name, False, again if entry.module else reason)
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith(MARK))
-    _, python_version, version = line.split(" ", 2)
+        again = f"installed, but cannot be imported: {error}. Install it again: {entry.install}"
+        return Part(entry.name, False, again if entry.module else str(error))
     own = (
         f", in an environment of its own: Python {python_version} ({python})"
         if python != sys.executable
@@ -126,6 +128,35 @@ def _runtime(entry: RuntimeEntry) -> Part:
             f"version {version} is here, and runs nothing: {not_opened(nodes)}. {without}",
         )
     return Part(entry.name, True, f"version {version}{own}")
+
+
+class _NotImported(Exception):
+    """The reason for which a runtime cannot be imported."""
+
+
+def _versions(entry: RuntimeEntry, python: str) -> tuple[str, str]:
+    """Return the versions of Python and of the runtime in it; raise _NotImported."""
+    command = python_command("reusebench.measured.versions", entry.adapter, python=python)
+    done = processes.run(command, Path("/"))
+    if done.returncode:
+        reason = done.stderr.strip().rpartition("\n")[2]
+        raise _NotImported(reason or f"its process ended with {done.returncode}")
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith(MARK))
+    _, python_version, version = line.split(" ", 2)
+    return python_version, version
+
+
+def runtime_versions() -> list[VersionRow]:
+    """Return the version of each runtime; None if it is not here or cannot be imported."""
+    rows = []
+    for entry in RUNTIMES:
+        python = python_with(entry)
+        version = None
+        if python is not None:
+            with suppress(_NotImported):
+                _, version = _versions(entry, python)
+        rows.append(VersionRow(entry.name, version))
+    return rows
 
 
 def _npu(host: Host) -> Iterator[Part]:

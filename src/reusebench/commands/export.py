@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from reusebench.commands import drop_output
-from reusebench.commands.known_runs import KnownRuns, warn
+from reusebench.commands.known_runs import KnownRuns
 from reusebench.commands.options import PATH, metrics, project, storages
+from reusebench.commands.reply import warn
 from reusebench.reports.compare import exports
 from reusebench.reports.errors import ReportError
 from reusebench.storage.metrics import Metric

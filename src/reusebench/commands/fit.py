@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +14,8 @@ import click
 
 from reusebench.commands.benching import run_bench
 from reusebench.commands.fit_text import answer_lines, mib_text
-from reusebench.commands.known_runs import warn
 from reusebench.commands.options import PATH, Parsed, target_storage
+from reusebench.commands.reply import give, json_option, reply_of, warn
 from reusebench.fit.answering import stored_answer, with_measured
 from reusebench.fit.layouts import Demand, Layout
 from reusebench.fit.npu_costs import NpuCosts
@@ -41,7 +41,6 @@ from reusebench.snippets import snippet_of
 from reusebench.storage.errors import StorageError
 from reusebench.storage.fit_answer import (
     FitAnswer,
-    answer_json,
     calibrations,
     write_answer,
 )
@@ -142,13 +141,16 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
     help="Take plans that an earlier call measured; measure the others.",
 )
 @click.option("--verify", is_flag=True, help="Measure the recommended layout in fresh processes.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option(
     "--code",
     is_flag=True,
-    help="Print a program with this layout: C for RKNN, Python for the others.",
+    help=(
+        "Print a program with this layout, if it fits: C for RKNN, Python for the others. The"
+        " answer goes to standard error."
+    ),
 )
 @target_storage
+@json_option
 def fit(
     limit: int | str | None,
     models: Sequence[Path],
@@ -164,7 +166,6 @@ def fit(
     inputs: Path | None,
     stored: bool,
     verify: bool,
-    as_json: bool,
     code: bool,
     storage: Path,
 ) -> int:
@@ -174,7 +175,7 @@ def fit(
 
     Exits with 0 if the recommended layout fits the limit, with 1 if it does not.
     """
-    if code and as_json:
+    if code and reply_of().is_json:
         raise UserError("--code and --json are two outputs: leave one of them out")
     selection = Selection(target, rknn_library, npu_memory, runtimes=(runtime,) if runtime else ())
     name, place = next(iter(resolve_targets(selection).items()))
@@ -202,16 +203,32 @@ def fit(
     write_answer(storage, answer)
     if answer.short:
         warn(_shortage(answer))
-    if as_json:
-        click.echo(answer_json(answer))
-    elif code and answer.recommended:
-        click.echo(snippet_of(answer.recommended, answer.chip).text, nl=False)
-    else:
-        click.echo("\n".join(answer_lines(answer, place.name)))
-        if answer.recommended:
-            path = _write_plan(answer.recommended, storage)
-            click.echo(f"\npytest bench/ --plan {path} measures it again.")
+    if code:
+        click.echo("\n".join(answer_lines(answer, place.name)), err=True)
+        return _print_program(answer)
+    give(answer, _lines(answer, place.name, storage))
     return 0 if answer.fits else 1
+
+
+def _lines(answer: FitAnswer, target: str, storage: Path) -> Iterator[str]:
+    """Yield the answer, and the command that measures it again."""
+    yield from answer_lines(answer, target)
+    if answer.recommended:
+        path = _write_plan(answer.recommended, storage)
+        yield f"\npytest bench/ --plan {path} measures it again."
+
+
+def _print_program(answer: FitAnswer) -> int:
+    """Print the program of a layout that fits, and return the exit code."""
+    if answer.fits and answer.recommended:
+        click.echo(snippet_of(answer.recommended, answer.chip).text, nl=False)
+        return 0
+    click.echo(
+        "Error: no program is printed, for its layout does not fit. Raise --limit, or lower"
+        " --streams, --contexts or --fps",
+        err=True,
+    )
+    return 1
 
 
 def _demand(request: ModelRequest, runtime: str, target: Target, contexts: int) -> Demand:

@@ -69,7 +69,7 @@ def _recommendation(answer: FitAnswer, best: FitPoint) -> Iterator[str]:
         yield f"                {most} at most while contexts are made, which the limit must allow"
     limit_bytes = answer.limit_bytes or 0
     within = [point for point in answer.frontier if point.limited_bytes <= limit_bytes]
-    if within and not answer.fits:
+    if within and best.limited_bytes > limit_bytes:
         yield f"What fits       {_taking(within[-1])} {_size(within[-1])}"
         yield from _layout(within[-1], answer)
 
@@ -99,6 +99,11 @@ def _margin(answer: FitAnswer, point: FitPoint) -> str:
     if answer.limit_bytes is None:
         return ""
     margin = answer.limit_bytes - point.limited_bytes
+    measured_bytes = answer.measured_application_memory_bytes
+    if answer.limit_of == "npu_memory":
+        measured_bytes = answer.measured_npu_peak_bytes
+    if margin >= 0 and not answer.fits and measured_bytes is not None:
+        return f": does not fit, it took {mib_text(measured_bytes)} when it was measured"
     if margin >= 0:
         return f": fits, {mib_text(margin)} left"
     return f": does not fit, {mib_text(-margin)} too much"

@@ -11,6 +11,8 @@ import click
 
 from reusebench.commands.known_runs import KnownRuns
 from reusebench.commands.options import language, metrics, output, storages
+from reusebench.commands.reply import give, json_option, reply_of
+from reusebench.commands.results import HistoryResult
 from reusebench.reports.base.table import TABLE_FORMATS, write_records
 from reusebench.reports.base.texts import Texts, texts_of
 from reusebench.reports.errors import ReportError
@@ -62,9 +64,10 @@ _PAGE = "html"
     multiple=True,
     help=(
         "Form of the output: a page, or tables of changes and of runs; repeatable. Default:"
-        f" {_PAGE}."
+        f" {_PAGE}; with --json none."
     ),
 )
+@json_option
 def history(
     storages: Sequence[Path],
     metrics: Sequence[Metric],
@@ -85,14 +88,21 @@ def history(
     histories = histories_of(runs, metrics)
     if not histories:
         raise ReportError(_nothing_stored(known, metrics, names))
-    click.echo("\n".join(_lines(histories, texts_of(language))))
+    if not reply_of().is_json:
+        click.echo("\n".join(_lines(histories, texts_of(language))))
+        formats = formats or (_PAGE,)
     try:
-        paths = _write(histories, known.bad_files, output, language, formats or (_PAGE,))
+        paths = _write(histories, known.bad_files, output, language, formats)
     except OSError as error:
         reason = f"cannot write the history into {output} ({error.strerror})"
         raise ReportError(f"{reason}. Name another folder with --output DIR") from None
-    for path in paths:
-        click.echo(f"History: {path}")
+    result = HistoryResult(
+        change_points=list(change_point_records(changes_of(histories))),
+        trends=list(trend_records(histories)),
+        history=list(history_records(histories)),
+        files=[str(path) for path in paths],
+    )
+    give(result, (f"History: {path}" for path in paths))
     return 1 if known.bad_files else 0
 
 

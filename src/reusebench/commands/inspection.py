@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +13,8 @@ import click
 from tabulate import tabulate
 
 from reusebench.commands.options import PATH
+from reusebench.commands.reply import give, json_option
+from reusebench.commands.results import InspectionResult
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 from reusebench.measured.runtimes.base import InputData
 from reusebench.models.inputs.candidates import candidates, shape_text
@@ -51,8 +52,8 @@ _NO_BREAK = "\0"
 
 @click.command("inspect")
 @click.argument("file", type=PATH)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for tools; sizes are in bytes.")
-def inspect_model(file: Path, as_json: bool) -> None:
+@json_option
+def inspect_model(file: Path) -> None:
     """Show a model file's content, assumed inputs and applicable mechanisms.
 
     FILE is of a runtime's own kind: .onnx, .rknn, .param, .mnn, .tflite, .xml or .mge. The model is
@@ -60,10 +61,11 @@ def inspect_model(file: Path, as_json: bool) -> None:
     """
     inspection = inspect(file)
     (runtime,) = (entry for entry in RUNTIMES if entry.suffix == file.suffix)
-    if as_json:
-        click.echo(_json(inspection, runtime))
-    else:
-        click.echo(printable("\n\n".join(_parts(inspection, runtime)), keep="\n"))
+    give(_result(inspection, runtime), _lines(inspection, runtime))
+
+
+def _lines(inspection: Inspection, runtime: RuntimeEntry) -> Iterator[str]:
+    yield printable("\n\n".join(_parts(inspection, runtime)), keep="\n")
 
 
 def _assumed(inspection: Inspection) -> list[InputData]:
@@ -73,26 +75,19 @@ def _assumed(inspection: Inspection) -> list[InputData]:
     return [tensor for tensor in first if tensor.name in fed]
 
 
-def _json(inspection: Inspection, runtime: RuntimeEntry) -> str:
+def _result(inspection: Inspection, runtime: RuntimeEntry) -> InspectionResult:
     shown = asdict(inspection)
-    facts = shown.pop("facts")
-    obstacles = hindrances(inspection)
+    obstacles = list(hindrances(inspection))
     shown.update(
-        {
-            "weight_bytes": inspection.weight_bytes,
-            "assumed": [_assumed_fields(tensor) for tensor in _assumed(inspection)],
-            "runtime": runtime.name,
-            "hindrances": obstacles,
-            "mechanisms": (
-                []
-                if obstacles
-                else [asdict(mechanism) for mechanism in mechanisms(inspection, runtime)]
-            ),
-            runtime.suffix[1:]: facts,
-        }
+        weight_bytes=inspection.weight_bytes,
+        assumed=[_assumed_fields(tensor) for tensor in _assumed(inspection)],
+        runtime=runtime.name,
+        hindrances=obstacles,
+        mechanisms=[],
     )
-    # json.dumps escapes all but ASCII: the texts come from the file, and may reach a terminal.
-    return json.dumps(shown, indent=2)
+    if not obstacles:
+        shown["mechanisms"] = [asdict(one) for one in mechanisms(inspection, runtime)]
+    return InspectionResult(**shown)
 
 
 def _assumed_fields(tensor: InputData) -> dict[str, object]:

@@ -6,19 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import click
-
+from reusebench.commands.reply import warn
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.references import find_runs
 from reusebench.storage.run_file import BadFile, check_storage, storages_in
 from reusebench.storage.runs import Run, read_runs
 
-__all__ = ["KnownRuns", "board_storages", "warn"]
-
-
-def warn(subject: object) -> None:
-    """Print a warning on standard error."""
-    click.echo(f"Warning: {subject}", err=True)
+__all__ = ["KnownRuns", "board_storages"]
 
 
 def board_storages(folder: Path) -> list[Path]:

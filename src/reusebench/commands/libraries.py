@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from tabulate import tabulate
 from reusebench.commands.benching import run_bench
 from reusebench.commands.groups import CommandGroup
 from reusebench.commands.options import PATH, target_storage
+from reusebench.commands.reply import give, json_option, reply_of, say
+from reusebench.commands.results import LibraryOutcome, LibraryRow
 from reusebench.harness.extras import install_line, missing_modules
 from reusebench.measured.runtimes import find_runtime
 from reusebench.storage.runs import Run, read_run
@@ -56,27 +59,32 @@ def libraries() -> None:
 
 @libraries.command("list")
 @_paths
+@json_option
 def list_libraries(paths: Sequence[Path]) -> int:
     """List the libraries, their versions and chips.
 
     Exits with 1 if there is none.
     """
-    here = find_libraries(paths)
-    if here:
-        rows = [
-            (
-                library.kind,
-                library.full_version,
-                library.architecture,
-                ", ".join(library.chips()),
-                str(library.path),
-            )
-            for library in here
-        ]
-        click.echo(_table(("library", "version", "architecture", "chips", "file"), rows))
-    else:
-        click.echo(_nowhere(paths))
-    return 0 if here else 1
+    rows = [_row(library) for library in find_libraries(paths)]
+    give(rows, _list_lines(rows) if rows else [_nowhere(paths)])
+    return 0 if rows else 1
+
+
+def _row(library: RknnLibrary) -> LibraryRow:
+    return LibraryRow(
+        kind=library.kind,
+        version=library.full_version,
+        architecture=library.architecture,
+        chips=list(library.chips()),
+        path=str(library.path),
+    )
+
+
+def _list_lines(rows: Sequence[LibraryRow]) -> Iterator[str]:
+    cells = [
+        (row.kind, row.version, row.architecture, ", ".join(row.chips), row.path) for row in rows
+    ]
+    yield _table(("library", "version", "architecture", "chips", "file"), cells)
 
 
 @libraries.command(
@@ -91,6 +99,7 @@ def list_libraries(paths: Sequence[Path]) -> int:
 )
 @_paths
 @target_storage
+@json_option
 @click.argument("options", metavar="", nargs=-1, type=click.UNPROCESSED)
 def run(target: str, paths: Sequence[Path], storage: Path, options: Sequence[str]) -> int:
     """Run `pytest bench/` with each library that the target can run.
@@ -106,11 +115,21 @@ def run(target: str, paths: Sequence[Path], storage: Path, options: Sequence[str
         far_machine(target).close()  # the board is pytest's from now on
     ended = []
     for number, library in enumerate(fitting, start=1):
-        click.echo(f"== {number} of {len(fitting)}: {library}, {library.path}")
+        say(f"== {number} of {len(fitting)}: {library}, {library.path}")
         ended.append(_measure(library, target, storage, options))
+    outcomes = [
+        LibraryOutcome(
+            library=_row(result.library),
+            outcome=result.outcome,
+            is_good=result.is_good,
+            runs=[str(run.path) for run in result.runs],
+        )
+        for result in ended
+    ]
     rows = [(str(result.library), result.outcome) for result in ended]
-    click.echo("\n" + _table(("library", "outcome"), rows) + "\n")
-    _show_versions([run for result in ended for run in result.runs], storage)
+    give(outcomes, ["", _table(("library", "outcome"), rows), ""])
+    if not reply_of().is_json:
+        _show_versions([run for result in ended for run in result.runs], storage)
     return 0 if all(result.is_good for result in ended) else 1
 
 
@@ -128,7 +147,7 @@ def _fitting(here: Sequence[RknnLibrary], paths: Iterable[Path], target: str) ->
     if not fitting:
         raise TargetError(reasons[0])
     for reason in reasons:
-        click.echo(f"left out: {reason}")
+        say(f"left out: {reason}")
     return fitting
 
 
@@ -146,11 +165,12 @@ def _measure(library: RknnLibrary, target: str, storage: Path, options: Sequence
     """Run pytest with the library, and return the result."""
     if target.startswith(_VIRTUAL):
         try:
-            install_virtual_board(library, None, click.echo)
+            install_virtual_board(library, None, say)
         except TargetError as error:
             return _Ended(library, str(error), is_good=False)
     selection = ["--runtime", "rknn", "--target", target, "--rknn-library", str(library.path)]
-    code, paths = run_bench([*options, *selection], storage)
+    output = sys.stderr if reply_of().is_json else None
+    code, paths = run_bench([*options, *selection], storage, output=output)
     stored = []
     outcomes: Counter[str] = Counter()
     for path in paths:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from tabulate import tabulate
 from reusebench.commands.groups import CommandGroup
 from reusebench.commands.inspection import inspect_model
 from reusebench.commands.options import PATH, Parsed
+from reusebench.commands.reply import give, json_option
+from reusebench.commands.results import NetworkRow, PathResult
 from reusebench.harness.extras import check_extra
 from reusebench.harness.settings import parse_duration
 from reusebench.measured.runtimes import RUNTIMES, find_runtime
@@ -41,18 +44,33 @@ models.add_command(inspect_model)
 
 
 @models.command("list")
+@json_option
 def list_models() -> None:
     """List the networks with their parameters and sizes."""
     rows = []
     for entry in NETWORKS:
         network = entry.make(entry.default_size)
-        mib = f"{network.weight_bytes() / 2**20:.1f}"
         rows.append(
-            (entry.name, f"{network.parameter_count():,}", mib, entry.default_size, entry.source)
+            NetworkRow(
+                name=entry.name,
+                parameters=network.parameter_count(),
+                weight_bytes=network.weight_bytes(),
+                default_size=entry.default_size,
+                source=entry.source,
+            )
         )
+    give(rows, _network_lines(rows))
+
+
+def _network_lines(rows: Sequence[NetworkRow]) -> Iterator[str]:
+    """Yield the table."""
+    cells = []
+    for row in rows:
+        mib = f"{row.weight_bytes / 2**20:.1f}"
+        cells.append((row.name, f"{row.parameters:,}", mib, row.default_size, row.source))
     heads = ("name", "parameters", "weights, MiB", "default size", "source")
     alignment = ("left", "right", "right", "right", "left")
-    click.echo(tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment))
+    yield tabulate(cells, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
 
 
 @models.command()
@@ -97,6 +115,7 @@ def list_models() -> None:
         " rv1106."
     ),
 )
+@json_option
 def build(
     name: str,
     height: int | None,
@@ -120,7 +139,11 @@ def build(
         raise ModelError(
             f"a .rknn file is made for one chip; add --chip CHIP, one of {', '.join(_CHIPS)}"
         )
-    click.echo(_converted(kind, recipe, chip, remove_weight, output) or _emitted(recipe, output))
+    _give_path(_converted(kind, recipe, chip, remove_weight, output) or _emitted(recipe, output))
+
+
+def _give_path(path: Path) -> None:
+    give(PathResult(str(path)), [str(path)])
 
 
 def _converted(
@@ -183,18 +206,19 @@ def _size(context: click.Context, option: click.Parameter, text: str) -> tuple[i
 @click.option(
     "--fps", type=int, default=30, metavar="F", show_default=True, help="Frames per second."
 )
+@json_option
 def clip(output: Path | None, duration: float, size: tuple[int, int], fps: int) -> None:
     """Make the clip that streams play, a moving texture in H.264, and print its path."""
     width, height = size
     form = Clip(width, height, fps, duration)
     if output is None:
-        click.echo(ensure_clip(form))
+        _give_path(ensure_clip(form))
         return
     check_extra("streams", "this command")
     from reusebench.video.encoder import write_clip
 
     write_clip(form, str(output))
-    click.echo(output)
+    _give_path(output)
 
 
 @models.group()
@@ -208,6 +232,7 @@ _python = click.option(
 
 
 @install.command("rknn-toolkit")
+@json_option
 @_python
 @click.option(
     "--torch",
@@ -216,7 +241,7 @@ _python = click.option(
 )
 def install_rknn_toolkit(python: str | None, torch: str | None) -> None:
     """Install rknn-toolkit2, which makes .rknn files."""
-    click.echo(install_toolkit(_show_step, python, torch))
+    _give_path(install_toolkit(_show_step, python, torch))
 
 
 def _add_install(converter: type[Converter[Any]]) -> None:
@@ -231,10 +256,10 @@ def _add_install(converter: type[Converter[Any]]) -> None:
         return
 
     def install_it(python: str | None) -> None:
-        click.echo(installer(_show_step, python))
+        _give_path(installer(_show_step, python))
 
     text = f"Install {environment.library}, which makes {environment.makes} files."
-    install.command(environment.command, help=text)(_python(install_it))
+    install.command(environment.command, help=text)(json_option(_python(install_it)))
 
 
 for _converter in converters():

@@ -8,9 +8,11 @@ from typing import NamedTuple
 import click
 from tabulate import tabulate
 
+from reusebench.commands.reply import reply_of
+from reusebench.commands.results import PartRow
 from reusebench.samplers.readings import MemorySource
 
-__all__ = ["Part", "print_parts", "source_parts"]
+__all__ = ["Part", "show_parts", "source_parts"]
 
 
 class Part(NamedTuple):
@@ -27,11 +29,11 @@ def source_parts(sources: Iterable[MemorySource]) -> list[Part]:
     return [Part(source.name, source.readable, str(source.remark)) for source in sources]
 
 
-def print_parts(subject: str, parts: Sequence[Part]) -> None:
-    """Print the table of a subject, unless it has no rows."""
-    if not parts:
-        return
-    rows = [(part.name, "yes" if part.is_here else "no", part.remark) for part in parts]
-    heads = (subject, "here", "remark")
-    click.echo()
-    click.echo(tabulate(rows, heads, tablefmt="plain", disable_numparse=True))
+def show_parts(subject: str, parts: Sequence[Part]) -> list[PartRow]:
+    """Print the table of a subject unless it has no rows, or the reply is JSON; return the rows."""
+    if parts and not reply_of().is_json:
+        rows = [(part.name, "yes" if part.is_here else "no", part.remark) for part in parts]
+        heads = (subject, "here", "remark")
+        click.echo()
+        click.echo(tabulate(rows, heads, tablefmt="plain", disable_numparse=True))
+    return [PartRow(subject, *part) for part in parts]

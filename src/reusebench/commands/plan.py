@@ -10,6 +10,8 @@ import click
 
 from reusebench.commands.known_runs import KnownRuns
 from reusebench.commands.options import RUNS_ARE_NAMED, storages
+from reusebench.commands.reply import give, json_option
+from reusebench.commands.results import PlanResult
 from reusebench.harness.errors import UserError
 from reusebench.harness.model_request import default_recipes
 from reusebench.harness.plans.reading import read_plan_file
@@ -24,7 +26,7 @@ from reusebench.harness.settings import MOST_CONTEXTS, excess
 from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes import RUNTIMES
 from reusebench.measured.runtimes.base import NotSupported
-from reusebench.snippets import snippet_of
+from reusebench.snippets import Snippet, snippet_of
 from reusebench.storage.errors import StorageError
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import StoredRun, read_run_file
@@ -82,6 +84,7 @@ _SUFFIXES = (".toml", ".json")
     ),
 )
 @storages
+@json_option
 def plan(
     name: str,
     streams: int,
@@ -108,9 +111,9 @@ def plan(
     if reference is not None:
         stored = _stored(KnownRuns.read_if_any(storages, Path()), reference, name, runtime)
         if code:
-            click.echo(snippet_of(stored.plan, chip or stored.chip).text, nl=False)
+            _give_program(snippet_of(stored.plan, chip or stored.chip))
         else:
-            click.echo(json.dumps(stored.plan.to_json(), indent=2, ensure_ascii=False))
+            _give("json", json.dumps(stored.plan.to_json(), indent=2, ensure_ascii=False))
         return
     problem = excess(streams * contexts, rounds=1)
     if problem:
@@ -122,18 +125,26 @@ def plan(
     cores = cores or (CHIPS[chip].npu_cores if chip else machine_cores(runtime))
     if is_file:
         plan_of_file = file_plan(read_plan_file(Path(name)), runtime, cores)
-        click.echo(_first_code([plan_of_file], chip), nl=False)
+        _give_program(_first_program([plan_of_file], chip))
         return
     scenario = writable_scenario(name)
     recipes = default_recipes(scenario, streams)
     if code:
         plans = scenario_plans(scenario, runtime, recipes, streams, contexts, cores)
-        click.echo(_first_code(plans, chip), nl=False)
+        _give_program(_first_program(plans, chip))
     else:
-        click.echo(scenario_text(scenario, runtime, recipes, streams, contexts, cores), nl=False)
+        _give("toml", scenario_text(scenario, runtime, recipes, streams, contexts, cores))
 
 
-def _first_code(plans: Sequence[Plan], chip: str | None) -> str:
+def _give_program(program: Snippet) -> None:
+    _give(program.language, program.text)
+
+
+def _give(language: str, text: str) -> None:
+    give(PlanResult(language, text), [text.rstrip("\n")])
+
+
+def _first_program(plans: Sequence[Plan], chip: str | None) -> Snippet:
     """Return the program of the first plan whose mechanisms the runtime has.
 
     Raises the NotSupported of the first plan if there is none.
@@ -141,7 +152,7 @@ def _first_code(plans: Sequence[Plan], chip: str | None) -> str:
     refusals = []
     for candidate in plans:
         try:
-            return snippet_of(candidate, chip).text
+            return snippet_of(candidate, chip)
         except NotSupported as refusal:
             refusals.append(refusal)
     raise refusals[0]

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from reusebench.commands.known_runs import warn
 from reusebench.commands.options import RUNS_ARE_NAMED, language, leak_limits, output, storages
+from reusebench.commands.reply import json_option, reply_of, warn
+from reusebench.commands.results import ReportResult
 from reusebench.reports.base.drawing_pool import finished
 from reusebench.reports.base.pages import TABLES_FOLDER
 from reusebench.reports.base.svg import write_figures
@@ -17,7 +18,7 @@ from reusebench.reports.base.table import TABLE_FORMATS
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.errors import ReportError
 from reusebench.reports.material import Material, read_material
-from reusebench.reports.page.exported_tables import write_tables
+from reusebench.reports.page.exported_tables import TABLES, write_tables
 from reusebench.reports.page.index import REPORT_PAGE, figures_by_file, start_figures, write_report
 from reusebench.reports.page.terminal import print_group, print_opening, print_programs
 from reusebench.reports.results.labels import labels_of
@@ -50,9 +51,12 @@ _DEFAULT_FORMATS = (_PAGE, "csv", "markdown")
     "formats",
     type=click.Choice(FORMATS),
     multiple=True,
-    help=f"Form of the output; repeatable. Default: {', '.join(_DEFAULT_FORMATS)}.",
+    help=(
+        f"Form of the output; repeatable. Default: {', '.join(_DEFAULT_FORMATS)}; with --json none."
+    ),
 )
 @leak_limits
+@json_option
 def report(
     storages: Sequence[Path],
     runs: Sequence[str],
@@ -68,11 +72,18 @@ def report(
     material = read_material(storages, runs, leak_limits)
     for file in material.bad_files:
         warn(file)
+    reply = reply_of()
+    if not reply.is_json:
+        formats = formats or _DEFAULT_FORMATS
     try:
-        paths = _write(material, formats or _DEFAULT_FORMATS, output, language)
+        paths = _write(material, formats, output, language)
     except OSError as error:
         reason = f"cannot write the report into {output} ({error.strerror})"
         raise ReportError(f"{reason}. Name another folder with --output DIR") from None
+    if reply.is_json:
+        tables = {table.name: list(table.rows(material)) for table in TABLES}
+        reply.result = ReportResult(tables, [str(path) for path in paths])
+        return 1 if material.bad_files else 0
     # A user's text may look like markup.
     console = Console(markup=False, emoji=False)
     texts = texts_of(language)

@@ -11,8 +11,10 @@ import click
 from tabulate import tabulate
 
 from reusebench.commands.groups import CommandGroup
-from reusebench.commands.known_runs import board_storages, warn
+from reusebench.commands.known_runs import board_storages
 from reusebench.commands.options import storage, storages
+from reusebench.commands.reply import give, json_option, say, warn
+from reusebench.commands.results import PruningResult, RunRow, RunsResult
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.errors import StorageError
 from reusebench.storage.maintenance.inventory import RunFiles, take_inventory
@@ -48,6 +50,7 @@ def runs() -> None:
     "--newest", type=click.IntRange(0), metavar="N", help="Only the newest N. Default: all."
 )
 @storages
+@json_option
 def list_runs(newest: int | None, storages: Sequence[Path]) -> int:
     """List the stored runs, the newest last.
 
@@ -62,21 +65,51 @@ def list_runs(newest: int | None, storages: Sequence[Path]) -> int:
     ]
     stored.sort(key=lambda run_and_size: run_and_size[0].order)
     shown = stored if newest is None else stored[max(0, len(stored) - newest) :]
-    rows = [_cells(run, size_bytes) for run, size_bytes in shown]
-    if rows:
-        alignment = list(_COLUMNS.values())
-        heads = list(_COLUMNS)
-        click.echo(
-            tabulate(rows, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
-        )
-    count = _count(len(stored), "run")
-    if len(shown) < len(stored):
-        count += f", {len(shown)} of them above"
-    click.echo(f"{count}, {_mib(sum(size_bytes for _, size_bytes in stored))} MiB with traces")
+    result = RunsResult(
+        runs=[_row(run, size_bytes) for run, size_bytes in shown],
+        total=len(stored),
+        total_bytes=sum(size_bytes for _, size_bytes in stored),
+    )
+    give(result, _list_lines(result, [run for run, _ in shown]))
     bad_files = [file for inventory in inventories for file in inventory.bad_files]
     for file in bad_files:
         warn(file)
     return 1 if bad_files else 0
+
+
+def _list_lines(result: RunsResult, runs: Sequence[Run]) -> Iterator[str]:
+    """Yield the table, and the number and size of all runs."""
+    rows = [_cells(run, row) for run, row in zip(runs, result.runs)]
+    if rows:
+        yield tabulate(
+            rows,
+            list(_COLUMNS),
+            tablefmt="plain",
+            disable_numparse=True,
+            colalign=list(_COLUMNS.values()),
+        )
+    count = _count(result.total, "run")
+    if len(rows) < result.total:
+        count += f", {len(rows)} of them above"
+    yield f"{count}, {_mib(result.total_bytes)} MiB with traces"
+
+
+def _row(run: Run, size_bytes: int) -> RunRow:
+    outcomes = [measured.outcome for measured in run.measured if measured.model is None]
+    return RunRow(
+        number=run.number,
+        name=run.name,
+        recorded_at=run.recorded_at,
+        board=run.board,
+        commit=run.commit,
+        is_dirty=run.is_dirty,
+        is_finished=run.is_finished,
+        runtimes=list(dict.fromkeys(measured.configuration.runtime for measured in run.measured)),
+        ok=outcomes.count("ok"),
+        failed=sum(outcome not in ("ok", "not_supported") for outcome in outcomes),
+        size_bytes=size_bytes,
+        path=str(run.path),
+    )
 
 
 def _date(
@@ -108,6 +141,7 @@ def _date(
 )
 @click.option("--dry-run", is_flag=True, help="Remove nothing.")
 @storage
+@json_option
 def prune(
     keep: int | None,
     date: datetime.datetime | None,
@@ -145,7 +179,14 @@ def prune(
     else:
         old = inventory.runs[: max(0, len(inventory.runs) - (keep or 0))]
     pruning = plan_pruning(inventory, old, named, time.time(), by_date=date is not None)
-    click.echo("\n".join(_pruning_lines(pruning)))
+    result = PruningResult(
+        is_dry_run=dry_run,
+        runs=[str(stored.run.path) for stored in pruning.runs],
+        other_files=[str(file.path) for file in (*pruning.traces, *pruning.leftovers)],
+        freed_bytes=pruning.freed_bytes,
+        kept=list(_kept(pruning)),
+    )
+    give(result, _pruning_lines(pruning))
     if not dry_run:
         try:
             remove(pruning, inventory.storage)
@@ -154,7 +195,7 @@ def prune(
                 f"{printable(str(error.filename))} cannot be removed ({error.strerror}). It and"
                 " what follows it are still there; the same command goes on"
             ) from None
-    click.echo(_freed(pruning.freed_bytes, dry_run))
+    say(_freed(pruning.freed_bytes, dry_run))
     for file in inventory.bad_files:
         warn(file)
     return 1 if inventory.bad_files else 0
@@ -163,15 +204,18 @@ def prune(
 def _prune_cache(dry_run: bool) -> int:
     """Remove files without an owner, and print each with its size."""
     freed_bytes = 0
+    paths = []
     try:
         for leftover in remove_leftovers(dry_run):
-            click.echo(f"{_mib(leftover.size_bytes):>10} MiB  {leftover.path}")
+            say(f"{_mib(leftover.size_bytes):>10} MiB  {leftover.path}")
+            paths.append(str(leftover.path))
             freed_bytes += leftover.size_bytes
     except OSError as error:
         raise StorageError(
             f"{error.filename} cannot be removed ({error.strerror}): remove it yourself"
         ) from None
-    click.echo(_freed(freed_bytes, dry_run))
+    result = PruningResult(dry_run, runs=[], other_files=paths, freed_bytes=freed_bytes, kept=[])
+    give(result, [_freed(freed_bytes, dry_run)])
     return 0
 
 
@@ -179,19 +223,17 @@ def _freed(size_bytes: int, dry_run: bool) -> str:
     return f"{_mib(size_bytes)} MiB {'would be removed' if dry_run else 'removed'}"
 
 
-def _cells(run: Run, size_bytes: int) -> Sequence[str]:
-    outcomes = [measured.outcome for measured in run.measured if measured.model is None]
-    failed = sum(outcome not in ("ok", "not_supported") for outcome in outcomes)
+def _cells(run: Run, row: RunRow) -> Sequence[str]:
     return (
         str(run.number or _NONE),
         run.moment,
         run.name if run.is_finished else f"{run.name} (unfinished)",
         run.board,
         run.short_commit or _NONE,
-        ", ".join(dict.fromkeys(measured.configuration.runtime for measured in run.measured)),
-        str(outcomes.count("ok")),
-        str(failed),
-        _mib(size_bytes),
+        ", ".join(row.runtimes),
+        str(row.ok),
+        str(row.failed),
+        _mib(row.size_bytes),
     )
 
 
@@ -204,6 +246,11 @@ def _pruning_lines(pruning: Pruning) -> Iterator[str]:
     yield f"{_count(len(pruning.runs), 'run')} with {_count(len(pruning.traces), 'trace')}"
     if pruning.leftovers:
         yield f"{_count(len(pruning.leftovers), 'file')} that no run has, a day old or more"
+    yield from _kept(pruning)
+
+
+def _kept(pruning: Pruning) -> Iterator[str]:
+    """Yield a sentence for each reason for which old runs stay."""
     if pruning.named:
         names = ", ".join(dict.fromkeys(stored.run.name for stored in pruning.named))
         yield (

@@ -11,6 +11,8 @@ import click
 import reusebench
 from reusebench.commands.benching import run_bench
 from reusebench.commands.options import PATH
+from reusebench.commands.reply import give, json_option
+from reusebench.commands.results import VerificationResult
 from reusebench.commands.verify_text import Comparison, comparison_lines
 from reusebench.harness.errors import UserError
 from reusebench.harness.selection import resolve_targets
@@ -99,6 +101,7 @@ _HOW_TO_REPORT = (
     metavar="FILE",
     help="Write the measured sizes to FILE for --expected, and compare nothing.",
 )
+@json_option
 def verify(
     target: str,
     rknn_library: Path | None,
@@ -127,14 +130,24 @@ def verify(
     here = _measured(selection, place, models)
     if written:
         write_board_sizes(written, here)
-        click.echo(f"{written}: the sizes of {len(here.scenarios)} scenarios on {target}")
+        nothing = VerificationResult(
+            is_equal=None, compared=0, differing=0, differences={}, measured=here, expected=None
+        )
+        give(nothing, [f"{written}: the sizes of {len(here.scenarios)} scenarios on {target}"])
         return 0
     if there is None:
         virtual = virtual or _virtual(place.chip, _library_like(here))
         there = _measured(virtual, _place(virtual), models)
     comparison = Comparison(here, there)
-    for line in comparison_lines(comparison):
-        click.echo(line)
+    result = VerificationResult(
+        is_equal=comparison.is_equal,
+        compared=comparison.compared,
+        differing=comparison.differing,
+        differences=comparison.differences,
+        measured=here,
+        expected=there,
+    )
+    give(result, comparison_lines(comparison))
     if not is_virtual(target):
         click.echo(f"\n{_HOW_TO_REPORT}", err=True)
     return 0 if comparison.is_equal else 1

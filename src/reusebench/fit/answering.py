@@ -108,8 +108,14 @@ def with_measured(answer: FitAnswer, result: Result) -> FitAnswer:
     short = answer.short
     if result.is_short:
         short += (FitShortage(result.scenario, result.shortage_signs),)
+    limited = memory.application_memory_bytes
+    if answer.limit_of == "npu_memory":
+        limited = memory.npu_peak_bytes
+    limited_bytes = _bytes(Figure.of(limited)) or 0
+    is_within = answer.limit_bytes is None or limited_bytes <= answer.limit_bytes
     return msgspec.structs.replace(
         answer,
+        fits=answer.fits and is_within,
         measured_npu_memory_bytes=_bytes(Figure.of(memory.npu_memory_bytes)),
         measured_npu_peak_bytes=_bytes(Figure.of(memory.npu_peak_bytes)),
         measured_npu_components_bytes=dict(components) or None,

@@ -149,7 +149,7 @@ class MemoryGate:
         return Verdict(False, reason, (self._whole(BROKEN, reason),))
 
     def _cases(self, document: str, text: str, passed: bool) -> Iterator[GateCase]:
-        gate = json.loads(document)["gate"] if document else None
+        gate = json.loads(document)["result"]["gate"] if document else None
         is_told = False
         for case in self._judged(gate or {"limits": (), "lost": ()}):
             is_told = is_told or case.outcome in (FAILED, BROKEN)

@@ -1,4 +1,4 @@
-"""Answers of `reusebench fit`, as stored beside the runs and printed by --json."""
+"""Answers of `reusebench fit`, as stored beside the runs and given by --json."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ __all__ = [
     "FitGroup",
     "FitPoint",
     "FitShortage",
-    "answer_json",
     "calibrations",
     "read_answers",
     "write_answer",
@@ -89,7 +88,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     #: The figure that must be within the limit.
     limit_of: Literal["npu_memory", "application_memory"]
     limit_bytes: Optional[int]
-    #: Whether the recommended layout does all frames within the limit, its uncertainty included.
+    #: Whether the recommended layout does all frames within the limit, its uncertainty included;
+    #: with --verify, whether it did so when it was measured, too.
     fits: bool
     #: None if no layout does all frames.
     recommended: Optional[Plan]
@@ -137,11 +137,6 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     #: Charge of the control group while the recommended layout ran, with --verify; None without a
     #: limit of the group.
     charge: Optional[GroupCharge] = None
-
-
-def answer_json(answer: FitAnswer) -> str:
-    """Return the answer as --json prints it."""
-    return msgspec.json.format(msgspec.json.encode(answer), indent=2).decode()
 
 
 def calibrations(storage: Path) -> Path:

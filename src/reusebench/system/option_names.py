@@ -37,6 +37,7 @@ FORMER_NAMES = (
     FormerName(BENCH, "--limit-contexts", "--most-contexts"),
     FormerName("report", "--format md", "--format markdown"),
     FormerName("compare", "--format md", "--format markdown"),
+    FormerName("compare", "--format json", "--json"),
     FormerName("compare", "--across library", "--versions"),
     FormerName("history", "--format md", "--format markdown"),
     FormerName("runs list", "--limit", "--newest"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.results.colours import COMPONENT_COLOURS
 from reusebench.reports.versions.figure import versions_figure
-from reusebench.reports.versions.rendering import as_csv, as_json, as_markdown, as_text
+from reusebench.reports.versions.rendering import as_csv, as_documents, as_markdown, as_text
 from reusebench.reports.versions.table import (
     VERSION_COLUMNS,
     VERSION_METRICS,
@@ -80,7 +79,7 @@ def test_forms(versions: VersionSet) -> None:
     ]
     assert registers == [(OLD, "armhf", 12 * 2**20), (NEW, "aarch64", 12 * 2**20 + 11 * MORE_BYTES)]
     assert [record["outcome"] for record in records if not record["metric"]] == ["crashed"]
-    (document,) = json.loads(as_json([versions], VERSION_METRICS))
+    (document,) = as_documents([versions], VERSION_METRICS)
     assert [one["architecture"] for one in document["versions"]] == ["aarch64", "armhf", "aarch64"]
     assert len(document["changes"]) == 2
     assert len(document["rows"]) == len(records)
