@@ -119,7 +119,7 @@ def print_programs(programs: Sequence[StoredProgram], texts: Texts, console: Con
     _add_number_columns(table, _PROGRAM_COLUMNS, texts)
     table.add_column(texts("program_column_outcome"), overflow="fold")
     for program in programs:
-        outcome = texts(f"outcome_{program.info.outcome}")
+        outcome = texts(f"outcome_{program.file.outcome_of(program.info.outcome)}")
         for index, phase in enumerate(program.info.phases):
             name = "" if index else program.name
             figures = [

@@ -161,10 +161,12 @@ class Row:
     def outcome(self) -> str:
         """The stored outcome, or "outputs_differ" if the outputs are not the baseline's.
 
+        If the run has no end, it is what is known of that: see StoredRun.end.
+
         Another option may select another algorithm, which rounds in another way. Such outputs may
         differ by TOLERANCE.
         """
-        outcome = self.info.outcome
+        outcome = self.file.outcome_of(self.info.outcome)
         baseline = self.baseline
         if outcome != "ok" or baseline is None or baseline.info.outcome != "ok":
             return outcome

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
+from reusebench.storage.run_file import NO_END, RUNNING
 
 
 class FailuresSection(GroupSection):
@@ -88,6 +89,8 @@ def _reason(rows: Sequence[Row], texts: Texts) -> Reason:
     if failure is None:
         return Reason(scenarios, outcome, "", texts("differs_from_baseline"), "")
     message = texts.message(failure.message)
+    if first.outcome in (RUNNING, NO_END):
+        message = texts(f"end_{first.outcome}")
     if not first.supported:
         return Reason(scenarios, outcome, "", message, "")
     phase = phase_in_words(failure.phase, failure.context, texts)

@@ -23,7 +23,7 @@ from reusebench.reports.shared.shortage import codes_of, outcome_in_words, short
 from reusebench.storage.group_charge import charge_words
 from reusebench.storage.measured_figure import DOUBT
 from reusebench.storage.recorded_program import Phase, PhaseMedians, PhaseMemory
-from reusebench.storage.run_file import run_number
+from reusebench.storage.run_file import CUT_OFF, NO_END, RUNNING, run_number
 from reusebench.storage.trace import ProgramTrace, read_trace
 
 #: Programs with a timeline on the page, and named processes of each.
@@ -223,10 +223,10 @@ def _is_shown(phase: Phase, name: str) -> bool:
 
 def _outcome(program: StoredProgram, texts: Texts) -> str:
     """Return the end of the program, and the signs of short memory."""
-    name = program.info.outcome
+    name = program.file.outcome_of(program.info.outcome)
     outcome = texts(f"outcome_{name}")
     # If its board or its recorder was lost, nobody knows how the program ended.
-    if name not in ("ok", "connection_lost", "cut_off") and program.info.repeats:
+    if name not in ("ok", "connection_lost", CUT_OFF, RUNNING, NO_END) and program.info.repeats:
         last = program.info.repeats[-1]
         why = last.signal or texts("program_exit_code", code=last.exit_code)
         outcome = texts("program_outcome", outcome=outcome, why=why)

@@ -46,7 +46,9 @@ def runs_table(files: Sequence[StoredRun], texts: Texts) -> Table | None:
     """Return a row for each runtime and each program of a run, newest first; None without runs."""
     lines = []
     for file in sorted(files, key=lambda file: file.order, reverse=True):
-        name = file.file_name if file.is_finished else texts("run_unfinished", file=file.file_name)
+        name = file.file_name
+        if not file.is_finished:
+            name = texts("run_unfinished", file=name, end=texts(f"outcome_{file.end}"))
         commit = (file.commit.id or EMPTY)[:_COMMIT]
         for measured in (*_runtimes(file, texts), *_programs(file, texts)):
             ok = measured.outcomes.count("ok")

@@ -25,12 +25,12 @@ from reusebench.reports.streams.workload import (
     PER_CORE,
     Workload,
     all_frames,
-    is_cut_off,
     is_interrupted,
     kept_up,
     throttling_summary,
 )
 from reusebench.storage.result import BUSY_PERCENT
+from reusebench.storage.run_file import CUT_OFF, NO_END, RUNNING
 from reusebench.storage.savings import (
     APPLICATION,
     LESS,
@@ -207,8 +207,10 @@ def stream_warnings(workload: Workload, texts: Texts) -> list[str]:
         _throttling_warning(workload, texts),
         _busy_warning(workload, texts),
         _early_end_warning("streams_interrupted", filter(is_interrupted, workload.rows), texts),
-        _early_end_warning("streams_cut_off", filter(is_cut_off, workload.rows), texts),
     ]
+    for end in (CUT_OFF, RUNNING, NO_END):
+        rows = (row for row in workload.rows if row.outcome == end)
+        sentences.append(_early_end_warning(f"streams_{end}", rows, texts))
     return [sentence for sentence in sentences if sentence]
 
 

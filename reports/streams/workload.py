@@ -9,6 +9,7 @@ from reusebench.measured.plan import Streams
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.rows import Row, workload_key
 from reusebench.storage.result import FrameCount
+from reusebench.storage.run_file import CUT_OFF
 from reusebench.storage.savings import APPLICATION, Saving
 
 #: Scenarios that are compared with each other, not only with their baselines.
@@ -141,8 +142,8 @@ def is_interrupted(row: Row) -> bool:
 
 
 def is_cut_off(row: Row) -> bool:
-    """Whether the session ended while it ran."""
-    return row.outcome == "cut_off"
+    """Whether the session ended while it ran, or has not ended yet."""
+    return row.info.outcome == CUT_OFF
 
 
 def memory_parts(row: Row, decode_only: Row | None) -> MemoryParts | None:

@@ -22,10 +22,15 @@ import pytest
 from pytest_benchmark.utils import get_machine_id
 
 from reusebench.storage import run_file
+from reusebench.storage.board_storage import board_name
 from reusebench.storage.decoding import MOST_BYTES
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import (
+    CUT_OFF,
+    FINISHED,
+    NO_END,
     PROGRAMS,
+    RUNNING,
     WITHOUT_SPEED,
     BadFile,
     RunWriter,
@@ -440,6 +445,23 @@ def test_a_run_that_grows_is_one_file(tmp_path: Path, document: dict[str, Any]) 
         ("0001_growing.json", True),
         *((f"{number:04}_other.json", True) for number in (2, 3, 4)),
     ]
+
+
+def test_the_end_of_a_run_is_told(tmp_path: Path, document: dict[str, Any]) -> None:
+    """While its writer lives it is being measured; then it was cut off, or on another machine."""
+    document["machine_info"]["reusebench"]["board"] = board_name()
+    growing = RunWriter(tmp_path, "growing")
+    growing.write(document, finished=False)
+    (run,) = _runs(tmp_path)
+    assert (run.end, run.outcome_of("cut_off"), run.outcome_of("ok")) == (RUNNING, RUNNING, "ok")
+    elsewhere = RunWriter(tmp_path, "elsewhere")
+    document["machine_info"]["reusebench"]["board"] = "another"
+    elsewhere.write(document, finished=False)
+    for writer in (growing, elsewhere):
+        assert writer._held is not None
+        os.close(writer._held)
+    save_run(tmp_path, document, "whole")
+    assert [run.end for run in _runs(tmp_path)] == [CUT_OFF, NO_END, FINISHED]
 
 
 def _fork(work: Callable[[], object]) -> int:

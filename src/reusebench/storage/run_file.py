@@ -23,6 +23,7 @@ import msgspec
 
 from reusebench.measured.messages import Message
 from reusebench.samplers.readings import Environment
+from reusebench.storage.board_storage import board_name
 from reusebench.storage.decoding import MOST_BYTES, decode_stored
 from reusebench.storage.errors import StorageError
 from reusebench.storage.recorded_program import PROGRAM_SCHEMA, Program
@@ -31,7 +32,11 @@ from reusebench.system.files import UNFINISHED, open_inside, printable, read_reg
 from reusebench.system.interrupts import uninterrupted
 
 __all__ = [
+    "CUT_OFF",
+    "FINISHED",
+    "NO_END",
     "PROGRAMS",
+    "RUNNING",
     "UNFINISHED_NAME",
     "WITHOUT_SPEED",
     "BadFile",
@@ -59,6 +64,12 @@ __all__ = [
 WITHOUT_SPEED = "reusebench_without_speed"
 PROGRAMS = "reusebench_programs"
 _UNFINISHED = "reusebench_unfinished"
+#: The ends of a run: whole; its process is alive on this machine; its process ended before, as by
+#: a power cut; or it cannot be told which of these.
+FINISHED = "finished"
+RUNNING = "running"
+CUT_OFF = "cut_off"
+NO_END = "no_end"
 #: Schemas that this version reads.
 _READ: dict[str, type[Result | Program]] = {SCHEMA: Result, PROGRAM_SCHEMA: Program}
 _OURS = "reusebench-"
@@ -135,8 +146,8 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     commit: Commit
     results: tuple[StoredResult, ...]
     programs: tuple[Program, ...]
-    #: False while the run is measured, and for good if its session was cut off.
-    is_finished: bool
+    #: FINISHED, RUNNING, CUT_OFF or NO_END.
+    end: str
     order: RunOrder
     #: False if the clock cannot have been right.
     is_dated: bool
@@ -145,6 +156,15 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     def file_name(self) -> str:
         """The printable name of the file."""
         return printable(self.path.name)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it is whole; otherwise it is still being measured, or was cut off."""
+        return self.end == FINISHED
+
+    def outcome_of(self, stored: str) -> str:
+        """Return the outcome of a result; for one without an end, what is known of the run's."""
+        return self.end if stored == CUT_OFF and not self.is_finished else stored
 
     @property
     def board(self) -> str:
@@ -234,17 +254,32 @@ def _stored_run(path: Path, document: _Document) -> StoredRun | None:
     if moment.tzinfo:
         moment = moment.astimezone(datetime.timezone.utc)
     recorded_at = moment.isoformat()
+    machine = decode_stored(document.machine_info, MachineInfo)
     return StoredRun(
         path=path,
         recorded_at=recorded_at,
-        machine=decode_stored(document.machine_info, MachineInfo),
+        machine=machine,
         commit=decode_stored(document.commit_info, Commit),
         results=tuple(results),
         programs=tuple(programs),
-        is_finished=not document.unfinished,
+        end=_end_of_unfinished(path, machine) if document.unfinished else FINISHED,
         order=(recorded_at, run_number(path) or 0, path.name),
         is_dated=int(recorded_at[:4]) >= _FIRST_YEAR,
     )
+
+
+def _end_of_unfinished(path: Path, machine: MachineInfo) -> str:
+    """Return whether the run of a file without an end is being measured, as far as is known."""
+    try:
+        with path.open("rb") as file:
+            # A shared lock does not disturb others who ask; a writer holds an exclusive one.
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return RUNNING
+    except OSError:  # some network file systems have no locks
+        return NO_END
+    # A writer on another machine cannot be seen.
+    return CUT_OFF if machine.reusebench.board == board_name() else NO_END
 
 
 def _decoded(raw: msgspec.Raw) -> Result | Program | None:

@@ -297,10 +297,10 @@ def test_equal_layouts_of_other_questions_are_said_too(tmp_path: Path) -> None:
 
 
 def test_unfinished_runs_are_marked(tmp_path: Path) -> None:
-    """A run that was cut off is shown like any other, and its file is said to be unfinished."""
+    """A run without an end is shown like any other, and its file says so."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))], is_finished=False)
     html = page(tmp_path, tmp_path / "out")
-    assert "0001_run.json (unfinished)" in section(html, "runs")
+    assert "0001_run.json (no end recorded)" in section(html, "runs")
     assert ENGLISH.scenario("no_reuse") in section(html, "dup")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import io
 import re
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from reusebench.reports.results.published import published_rows
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.answer import opening, warnings_of
 from reusebench.reports.sections.definitions import DefinitionsSection, definitions
+from reusebench.reports.sections.failures import failures
 from reusebench.reports.sections.section import Page
 from reusebench.reports.sections.streams import StreamsSection, workload_figures
 from reusebench.reports.sections.timeline import timeline_figure
@@ -52,6 +54,7 @@ from tests.reports.stored import (
     npu_account,
     npu_run,
     with_memory,
+    write_run,
 )
 from tests.reports.stored_streams import (
     HOT,
@@ -306,6 +309,28 @@ def test_what_is_to_be_mistrusted_is_said(tmp_path: Path) -> None:
         "cut off",
     )
     assert cells_of(table, NAMES[2])["Outcome"] == "ended early"
+
+
+def test_a_run_that_is_being_measured_is_not_said_to_be_cut_off(tmp_path: Path) -> None:
+    """While its writer lives it is being measured, in the warning, the table and the failures."""
+    path = write_run(tmp_path, [cut_off(tmp_path, NAMES[4])], is_finished=False)
+    words = []
+    with path.open("rb") as file:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+        for _ in range(2):
+            (group,) = groups_of(tmp_path)
+            workload = workload_of(group)
+            table = memory_table(group, workload, (), ENGLISH)
+            (warning,) = stream_warnings(workload, ENGLISH)
+            outcome = cells_of(table, NAMES[4])["Outcome"]
+            (reason,) = failures(group, ENGLISH)
+            words.append((warning.partition(":")[0], outcome, reason.outcome, reason.message))
+            fcntl.flock(file.fileno(), fcntl.LOCK_UN)
+    running, left = words
+    assert running[:3] == ("Still being measured", "being measured", "being measured")
+    assert running[3] == ENGLISH("end_running")
+    assert left[:3] == ("No end was recorded", "no end recorded", "no end recorded")
+    assert "still being measured on another machine, or power was lost" in left[3]
 
 
 def test_a_busy_machine_is_said_to_be(tmp_path: Path) -> None:
