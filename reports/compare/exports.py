@@ -1,6 +1,6 @@
 """Exports of stored runs to the formats of other tools, with a writer for each.
 
-The long form is for databases and pandas. docs/how-to/ci.md describes the formats;
+The long form is for databases and pandas. docs/reference/exports.md describes the formats;
 tests/reports/compare/export_forms has the schemas of their documentation.
 """
 

@@ -1,7 +1,7 @@
 """Traces of stored runs as Chrome's trace events: the JSON that Perfetto and chrome://tracing show.
 
 Each process of the JSON is a measured process, or a repeat of a recorded program. Times are whole
-microseconds since its start. docs/how-to/ci.md describes the content.
+microseconds since its start. docs/reference/exports.md describes the content.
 """
 
 from __future__ import annotations

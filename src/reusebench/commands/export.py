@@ -30,7 +30,7 @@ _FORMATS = {form.name: form for form in exports.EXPORTS}
     "name",
     type=click.Choice(list(_FORMATS)),
     required=True,
-    help="docs/how-to/ci.md describes each.",
+    help="docs/reference/exports.md describes each.",
 )
 @metrics("every figure that the format holds")
 @click.option("--output", type=PATH, metavar="FILE", help="Default: standard output.")

@@ -340,8 +340,8 @@ def test_models_are_in_the_order_of_the_plan(runs: list[Run]) -> None:
     assert ";".join(model.name for model in MODELS) in set(table["models"])
 
 
-@pytest.mark.parametrize("page", ["how-to/ci.md", "how-to/ci.zh-CN.md"])
+@pytest.mark.parametrize("page", ["reference/exports.md", "reference/exports.zh-CN.md"])
 def test_the_page_explains_every_format_and_column(page: str) -> None:
-    """docs/how-to/ci.md names each format and each column of the long form, in both languages."""
+    """The page of exports names each format and each column, in both languages."""
     words = set(re.findall(r"`([\w-]+)`", (CHECKOUT / "docs" / page).read_text(encoding="utf-8")))
     assert ({form.name for form in EXPORTS} | set(LONG_COLUMNS)) - words == set()
