@@ -151,7 +151,7 @@ _LAYERS = {
         " megengine ncnn mnn litert inspection __init__"
     ),
     "recorder": (
-        "errors signals pace phases marks moments process_tree phase_figures share_changes"
+        "errors signals pace phases marker marks moments process_tree phase_figures share_changes"
         " mark_readings program site far_site recording memory_reader recorder stored_form keeping"
         " summary task"
     ),

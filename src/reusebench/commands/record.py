@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from reusebench.commands.options import PATH, project, target_storage
+from reusebench.recorder.marker import HEADERS
 from reusebench.recorder.site import LOCAL_SITE, Site
 from reusebench.recorder.task import Task, record_program
 
@@ -24,9 +26,15 @@ def _name(context: click.Context, option: click.Parameter, text: str | None) -> 
     return text and text.strip()
 
 
+def _print_header(context: click.Context, option: click.Parameter, language: str | None) -> None:
+    if language is not None:
+        click.echo(HEADERS[language].read_text(encoding="utf-8"), nl=False)
+        context.exit()
+
+
 # Words after the command's first word belong to it, even if they look like options.
 @click.command(
-    options_metavar="[OPTIONS] {-- CMD... | --pid PID}",
+    options_metavar="[OPTIONS] {-- CMD... | --pid PID | --header LANGUAGE}",
     context_settings={"allow_interspersed_args": False},
 )
 @click.option(
@@ -48,12 +56,28 @@ def _name(context: click.Context, option: click.Parameter, text: str | None) -> 
     help="Descriptor to which it writes them instead; in its REUSEBENCH_MARKER.",
 )
 @click.option(
+    "--header",
+    type=click.Choice(tuple(HEADERS)),
+    is_eager=True,
+    expose_value=False,
+    callback=_print_header,
+    help='Print a file with reusebench_phase("name") for the program, and exit.',
+)
+@click.option(
     "--repeats",
     type=click.IntRange(1),
     metavar="N",
     default=1,
     show_default=True,
     help="Runs of the program, one after another.",
+)
+@click.option(
+    "--ok-exit",
+    "ok_exits",
+    type=click.IntRange(0, 255),
+    metavar="N",
+    multiple=True,
+    help="This exit code is a success, as 0 is, and ours is 0 then; repeatable.",
 )
 @click.option(
     "--pid",
@@ -77,6 +101,7 @@ def record(
     phases: Path | None,
     marker: int | None,
     repeats: int,
+    ok_exits: Sequence[int],
     pid: int | None,
     target: str | None,
     storage: Path,
@@ -104,18 +129,30 @@ def record(
         raise click.UsageError(
             "--repeats needs a program that is started here; --pid records one run"
         )
+    if pid is not None and ok_exits:
+        raise click.UsageError(
+            "--ok-exit needs a program that is started here; with --pid the exit code is unknown"
+        )
     if phases and marker is not None:
         raise click.UsageError(
             "marks come by --phases FILE or by --marker FD: leave one of them out"
         )
+    task = Task(
+        site=LOCAL_SITE,
+        name=name,
+        command=command,
+        pid=pid,
+        phases=phases,
+        marker=marker,
+        repeats=repeats,
+        ok_exits=frozenset(ok_exits),
+        storage=storage,
+        project=project,
+    )
     if target is None:
-        return record_program(
-            Task(LOCAL_SITE, name, command, pid, phases, marker, repeats, storage, project)
-        )
+        return record_program(task)
     with _far_site(target) as site:
-        return record_program(
-            Task(site, name, command, pid, phases, marker, repeats, storage, project)
-        )
+        return record_program(replace(task, site=site))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,11 @@ def run_document(project: Path, facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def outcome_of(recording: Recording) -> str:
-    """Return the outcome of the program; it is no failure if the user ended it."""
+def outcome_of(recording: Recording, ok_exits: Collection[int] = ()) -> str:
+    """Return the outcome of the program; it is no failure if the user ended it.
+
+    `ok_exits` are exit codes besides 0 that are a success.
+    """
     ending = recording.ending
     was_killed = signal.SIGKILL in (ending.signal_number, ending.shell_code - 128)
     if was_killed and ending.memory_ran_out:
@@ -62,7 +65,7 @@ def outcome_of(recording: Recording) -> str:
         return "out_of_memory"
     if ending.signal_number:
         return "ok" if ending.signal_number == recording.ended_by else "crashed"
-    if ending.exit_code and not recording.ended_by:
+    if ending.exit_code and not recording.ended_by and ending.exit_code not in ok_exits:
         return "failed"
     return "ok"
 

@@ -60,6 +60,8 @@ class Task:
     #: File descriptor with the program's marks, if any.
     marker: int | None
     repeats: int
+    #: Exit codes of the program, besides 0, that are a success.
+    ok_exits: frozenset[int]
     storage: Path
     #: Checkout whose commit is stored.
     project: Path
@@ -142,8 +144,10 @@ class _Session:
             self._add(recording)
             if recording.lost:
                 return self._connection_lost(recording.lost)
-            outcome = outcome_of(recording)
+            outcome = outcome_of(recording, self._task.ok_exits)
             code = recording.ending.shell_code
+            if outcome == "ok" and recording.ending.exit_code in self._task.ok_exits:
+                code = 0
             if outcome != "ok" or recording.ended_by:
                 break
         return outcome, code
