@@ -54,17 +54,26 @@ class _DrawnPoint:
     highest: float
 
 
-def history_figure(histories: Sequence[History], texts: Texts, paper: Paper = WIDE) -> str:
-    """Draw the histories of one configuration's metrics, two in a row on wide paper."""
+def history_figure(
+    histories: Sequence[History],
+    texts: Texts,
+    paper: Paper = WIDE,
+    names: Sequence[str] | None = None,
+) -> str:
+    """Draw histories, two in a row on wide paper, with their metrics and `names` as titles.
+
+    Without names they are of one configuration, which the page names.
+    """
     row_count = math.ceil(len(histories) / paper.columns)
     canvas = new_canvas(_PANEL_PX * row_count, paper)
     panels = list(canvas.subplots(row_count, paper.columns, squeeze=False).flat)
-    for axes, history in zip(panels, histories):
+    for index, (axes, history) in enumerate(zip(panels, histories)):
         _panel(axes, history)
         metric = history.series.metric
-        axes.set_title(
-            texts("column_in_unit", name=texts(f"metric_{metric.name}"), unit=metric_unit(metric))
+        title = texts(
+            "column_in_unit", name=texts(f"metric_{metric.name}"), unit=metric_unit(metric)
         )
+        axes.set_title(f"{names[index]}{texts('colon')}{title}" if names else title)
     for axes in panels[len(histories) :]:
         axes.remove()
     return svg_of(canvas, _legend(histories, texts))

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
-from reusebench.reports.base.drawing_pool import start_drawing
+from reusebench.reports.base.drawing import Draw
+from reusebench.reports.base.drawing_pool import FigureKey, start_drawing
 from reusebench.reports.base.pages import page_name, write_page
+from reusebench.reports.base.paper import Paper
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
 from reusebench.reports.compare.names import common_words, short_names
 from reusebench.reports.history.change_points import LEAST_RUNS
 from reusebench.reports.history.figure import history_figure
-from reusebench.reports.history.series import History, MetricSeries, changes_of
+from reusebench.reports.history.series import History, LevelChange, MetricSeries, changes_of
 from reusebench.reports.history.table import changes_table, trends_table
 from reusebench.reports.history.words import (
+    change_in_words,
     event_in_words,
     outliers_in_words,
     run_in_words,
@@ -30,6 +33,9 @@ HISTORY_PAGE = "history"
 MOST_PANELS = 120
 #: Limit of panels together with a report, which takes time of its own.
 MOST_PANELS_BESIDE = 24
+#: The figure that the page opens with, and the limit of its panels.
+_OVERVIEW = "overview"
+_MOST_IN_OVERVIEW = 4
 #: Limit of the changed conditions that are listed for a configuration, the newest first.
 _MOST_EVENTS = 5
 
@@ -85,9 +91,10 @@ class HistoryPage:
                 break
             self._shown.append(block)
 
-        drawings = {}
+        drawings: dict[FigureKey, Draw] = {}
         for language in LANGUAGES:
             texts = texts_of(language)
+            drawings[language, _OVERVIEW] = partial(self._draw_overview, texts)
             for block in self._shown:
                 drawing = partial(history_figure, block.histories, texts)
                 drawings[language, block.figure] = drawing
@@ -121,10 +128,7 @@ class HistoryPage:
 
     def _values(self, texts: Texts) -> dict[str, Any]:
         histories = self._histories
-        configurations: dict[_Setup, list[Configuration]] = {}
-        for block in self._blocks:
-            configurations.setdefault(block.setup, []).append(block.series.configuration)
-        names = {setup: short_names(members) for setup, members in configurations.items()}
+        names = self._names()
         full_name = partial(_full_name, names, texts)
         metrics = dict.fromkeys(history.series.metric.name for history in histories)
         left_out = ""
@@ -134,13 +138,28 @@ class HistoryPage:
         shown_setups = dict.fromkeys(block.setup for block in self._shown)
         return {
             "lead": self._lead(texts),
-            "opening": self._opening(texts),
+            "overview": _OVERVIEW,
+            "opening": self._opening(full_name, texts),
             "changes": changes_table(changes_of(histories), full_name, texts),
             "trends": trends_table(histories, full_name, texts),
             "meanings": [(texts(f"metric_{name}"), texts(f"meaning_{name}")) for name in metrics],
             "left_out": left_out,
             "groups": [self._group(setup, names[setup], texts) for setup in shown_setups],
         }
+
+    def _names(self) -> dict[_Setup, _Names]:
+        """Return the names that tell the configurations of each setup apart."""
+        configurations: dict[_Setup, list[Configuration]] = {}
+        for block in self._blocks:
+            configurations.setdefault(block.setup, []).append(block.series.configuration)
+        return {setup: short_names(members) for setup, members in configurations.items()}
+
+    def _draw_overview(self, texts: Texts, paper: Paper) -> str:
+        """Draw the series that changed most, then others."""
+        histories = sorted(self._histories, key=_largest_percent, reverse=True)[:_MOST_IN_OVERVIEW]
+        names = self._names()
+        titles = [_full_name(names, texts, history.series) for history in histories]
+        return history_figure(histories, texts, paper, titles)
 
     def _lead(self, texts: Texts) -> str:
         days: dict[Path, str] = {}
@@ -156,14 +175,28 @@ class HistoryPage:
             last=max(days.values()),
         )
 
-    def _opening(self, texts: Texts) -> list[str]:
-        """Return the sentences on all series: the changes, and series too short for any."""
+    def _opening(self, full_name: Callable[[MetricSeries], str], texts: Texts) -> list[str]:
+        """Return the sentences on all series: the largest change first, and series too short."""
         changed = [history for history in self._histories if history.changes]
         opening = [texts("history_none")]
         if changed:
             count = sum(len(history.changes) for history in changed)
             quiet = len(self._histories) - len(changed)
             opening = [texts("history_changes", changes=count, series=len(changed), quiet=quiet)]
+            largest_first = sorted(changes_of(changed), key=_change_percent, reverse=True)
+            if _change_percent(largest_first[0]):
+                change = largest_first[0]
+                size, share, _ = change_in_words(change)
+                largest = texts(
+                    "history_largest",
+                    metric=texts(f"metric_{change.series.metric.name}"),
+                    configuration=full_name(change.series),
+                    size=size,
+                    percent=share,
+                    run=run_in_words(change.after.run),
+                    date=change.after.run.moment[:10],
+                )
+                opening.insert(0, largest)
         short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in self._histories)
         trends = sum(history.has_trend for history in self._histories)
         if trends:
@@ -198,6 +231,15 @@ class HistoryPage:
             "quiet": quiet,
             "quiet_words": texts("history_quiet", count=len(quiet)),
         }
+
+
+def _change_percent(change: LevelChange) -> float:
+    """Return the size of a change as a share of the level before; 0 if that was zero."""
+    return abs(change.point.difference.percent or 0.0)
+
+
+def _largest_percent(history: History) -> float:
+    return max(map(_change_percent, history.changes), default=0.0)
 
 
 def _setup_of(series: MetricSeries) -> _Setup:

@@ -15,6 +15,7 @@ from reusebench.reports.history.series import History, histories_of, is_worth_a_
 from reusebench.storage.metrics import METRICS, find_metric
 from reusebench.storage.runs import run_of
 from tests.reports.history.history_storage import histories_in, make_history
+from tests.reports.pages import section
 from tests.reports.stored import runs_of
 
 pytestmark = pytest.mark.process
@@ -49,6 +50,14 @@ def test_what_changed_comes_first(pages: dict[str, str]) -> None:
     assert "runtime_version 1.2.3 \N{RIGHTWARDS ARROW} 1.3.0" in opened
 
 
+def test_the_page_opens_with_the_answer_and_a_figure(pages: dict[str, str]) -> None:
+    """The first sentence names the largest change, its size and its run; the figure follows."""
+    opening = section(pages["history.en.html"], "changes").partition("<table")[0]
+    (first, _, *_) = re.findall("<li>(.*?)</li>", opening)
+    assert re.search(r" changed most: .* [+-][\d.]+ .*\([+-][\d.]+ %\), from run \d{4} ", first)
+    assert opening.index(first) < opening.index('<figure id="changes-overview-figure">')
+
+
 def test_pages_lead_to_the_report_and_to_each_other(pages: dict[str, str]) -> None:
     """Pages link to the report in their language, and to nothing outside."""
     assert list(pages) == ["history.html", "history.en.html"]
@@ -65,7 +74,7 @@ def test_pages_lead_to_the_report_and_to_each_other(pages: dict[str, str]) -> No
 def test_a_page_has_room_for_so_many_panels(histories: list[History], tmp_path: Path) -> None:
     """If there are too many, changed ones are drawn; the page names the option for all."""
     html = english(histories, tmp_path, most_panels=5)
-    assert html.count("<figure ") == 2
+    assert html.count("<figure ") == 3
     assert "<details>" not in html
     assert "Configurations that are not drawn: 2." in html
     assert "--only NAME" in html
