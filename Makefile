@@ -102,7 +102,7 @@ benchmarks: $(VENV)/installed-dev
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(VENV)/installed-docs
-	@$(BIN)/python -m mkdocs --quiet build --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build --strict
 
 # For every Python and machine at once; each with its oldest Python. Packages that require too much are listed
 # without their requirements.
