@@ -9,7 +9,12 @@ import pytest
 
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import EXTRAS
-from reusebench.harness.memory_gate import MemoryGate, add_gate_options, make_gate
+from reusebench.harness.memory_gate import (
+    MemoryGate,
+    add_gate_options,
+    make_gate,
+    refuse_workers,
+)
 from tests.helpers.support import known
 from tests.reports.stored import changed, even, full_run, result, write_run
 
@@ -126,6 +131,19 @@ def test_annotations_are_for_githubs_runner(
     gate = known(_gate(tmp_path, "--baseline=1", "--fail=application_memory:2%"))
     lines = gate.judge(saved).annotations.splitlines()
     assert [line.split()[0] for line in lines] == ["::error", "::notice"]
+
+
+@pytest.mark.parametrize("processes", [None, 0, 2])
+def test_several_processes_are_refused(processes: int | None) -> None:
+    """A gate needs one process; pytest-xdist may be absent, or have nothing to share out."""
+    option = argparse.Namespace(baseline="run")
+    refuse_workers(option)
+    option.numprocesses = processes
+    if processes:
+        with pytest.raises(UserError, match="leave out -n"):
+            refuse_workers(option)
+    else:
+        refuse_workers(option)
 
 
 def test_a_storage_that_is_not_made_yet(storage: Path) -> None:

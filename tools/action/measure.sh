@@ -54,7 +54,7 @@ if [ -n "$baseline" ] && [ "$code" -le 1 ]; then
   echo "comment=$out/comment.md" >> "$GITHUB_OUTPUT"
   cat "$out/comment.md" >> "$GITHUB_STEP_SUMMARY"
 elif [ "$code" -le 1 ]; then
-  echo "Nothing to compare with yet: the next run on the default branch is kept." >> "$GITHUB_STEP_SUMMARY"
+  echo "Nothing to compare with yet: runs of the default branch are kept from now on." >> "$GITHUB_STEP_SUMMARY"
 fi
 if reusebench report --storage "$storage" --run latest --output "$out/report" > /dev/null; then
   echo "report=$out/report" >> "$GITHUB_OUTPUT"

@@ -37,6 +37,7 @@ __all__ = [
     "Verdict",
     "add_gate_options",
     "make_gate",
+    "refuse_workers",
 ]
 
 PASSED = "passed"
@@ -177,6 +178,14 @@ class MemoryGate:
 def _content(path: Path) -> str:
     """Return the file's text; empty if the comparison has ended before it was written."""
     return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def refuse_workers(option: argparse.Namespace) -> None:
+    """Raise UserError if pytest-xdist is to share out the tests of a session with a gate."""
+    if option.baseline is not None and getattr(option, "numprocesses", None):
+        raise UserError(
+            "--baseline needs one process, since others would disturb the measurement: leave out -n"
+        )
 
 
 def make_gate(option: argparse.Namespace, storage: Path) -> MemoryGate | None:

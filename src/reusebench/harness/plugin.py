@@ -20,6 +20,7 @@ from reusebench.harness.former_names import propose_names
 from reusebench.harness.gate_reports import GateReporter
 from reusebench.harness.machine_info import describe_machine, this_machine
 from reusebench.harness.measure import Measure
+from reusebench.harness.memory_gate import refuse_workers
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.selection import option_scenarios, selected_runtimes, selection_of
 from reusebench.harness.session import NamedConfiguration, Session
@@ -61,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     choose_board_storage(config)
     config.stash[_HIDES_TABLE] = hide_latency_table(config)
     try:
+        refuse_workers(config.option)
         config.stash[_PLANS] = resolve_plan_files(config.option)
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
