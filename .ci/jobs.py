@@ -54,10 +54,10 @@ make --no-print-directory bench STORAGE=out/ci/storage \\
   ARGS="--quick --runtime onnxruntime -k test_ --repeats 2"
 .venv/bin/python .ci/check_report.py out/report
 """
-# The page in a browser and the preload library do not depend on the Python.
+# The page in a browser, the tutorial and the preload library do not depend on the Python.
 _TESTS_OF_PYTHON = """
 make --no-print-directory test-all PYTHON={python} VENV=.venv-{python} \\
-  ARGS="--ignore=tests/reports/page/test_browser.py \\
+  ARGS="--ignore=tests/reports/page/test_browser.py --ignore=tests/test_tutorial.py \\
     --ignore=tests/reports/compare/test_perfetto.py \\
     --ignore-glob=tests/targets/test_preload_*"
 make --no-print-directory wheel PYTHON={python} ARGS="{options}"
