@@ -46,7 +46,7 @@ def _words(command: str) -> list[str]:
 
 
 def _problem(command: str) -> str | None:
-    """Return what is wrong with the command; None if it is right."""
+    """Return the mistake of the command; None if it has none."""
     words = _words(command)
     if words[0] == BENCH:
         return _problem_of_bench(words[1:])
