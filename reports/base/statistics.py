@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable
 
 from reusebench.storage.measured_figure import Figure
+from reusebench.storage.metrics import BYTES, NANOSECONDS
 
 __all__ = [
     "Figure",
@@ -13,6 +14,7 @@ __all__ = [
     "known_mean",
     "known_sum",
     "rounded",
+    "rounded_in_unit",
     "rounded_spread",
     "total",
 ]
@@ -51,6 +53,11 @@ def rounded(figure: Figure | float | None, digits: int | None = None) -> float |
     if value is None:
         return None
     return round(value, digits)
+
+
+def rounded_in_unit(figure: Figure, unit: str) -> float:
+    """Return the median for exports: whole bytes and nanoseconds, three decimals of others."""
+    return round(figure.median, None if unit in (BYTES, NANOSECONDS) else 3)
 
 
 def rounded_spread(figure: Figure | None, digits: int | None = None) -> float | None:

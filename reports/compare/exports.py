@@ -11,11 +11,11 @@ import dataclasses
 import hashlib
 import io
 import json
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
+from reusebench.reports.base.statistics import Figure, rounded_in_unit
 from reusebench.reports.base.table import csv_cell
 from reusebench.reports.compare.badge import badge_json, badge_svg
 from reusebench.reports.compare.trace_events import trace_events, without_trace
@@ -229,7 +229,7 @@ def _bencher(runs: Sequence[Run], metrics: _Metrics) -> str:
     benchmarks: dict[str, dict[str, dict[str, Number]]] = {}
     for figure in _figures(runs, metrics):
         metric = {
-            "value": number(statistics.median(figure.values)),
+            "value": rounded_in_unit(_over_repeats(figure), figure.metric.unit),
             "lower_value": number(min(figure.values)),
             "upper_value": number(max(figure.values)),
         }
@@ -242,25 +242,30 @@ def _github(runs: Sequence[Run], metrics: _Metrics) -> str:
     """Return the list of github-action-benchmark's custom tools."""
     entries = []
     for figure in _figures(runs, metrics):
-        median = statistics.median(figure.values)
-        lowest = min(figure.values)
-        highest = max(figure.values)
+        over_repeats = _over_repeats(figure)
         conditions = ", ".join(
             f"{name} {value}" for name, value in figure.conditions.items() if value is not None
         )
         # People read these numbers, and rates have many decimals.
-        spread = number(round(max(median - lowest, highest - median), 3))
-        least = number(round(lowest, 3))
-        most = number(round(highest, 3))
+        spread = number(round(over_repeats.spread or 0, 3))
+        least = number(round(min(figure.values), 3))
+        most = number(round(max(figure.values), 3))
         entry = {
             "name": f"{figure.name}: {figure.metric.name}",
             "unit": figure.metric.unit,
-            "value": number(median),
+            "value": rounded_in_unit(over_repeats, figure.metric.unit),
             "range": f"± {spread}",
             "extra": f"median of {len(figure.values)} repeats, {least} to {most}\n{conditions}",
         }
         entries.append(entry)
     return _json(entries)
+
+
+def _over_repeats(figure: _Figure) -> Figure:
+    """Return the figure over the repeats of all runs."""
+    over_repeats = Figure.of(figure.values)
+    assert over_repeats is not None
+    return over_repeats
 
 
 def _csv(runs: Sequence[Run], metrics: _Metrics) -> str:

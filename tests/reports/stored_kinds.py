@@ -54,7 +54,7 @@ from tests.reports.stored_programs import Repeat, program, trace, write_programs
 from tests.reports.stored_streams import HOT, Frames, streams_result
 from tests.reports.versions.stored_versions import three_versions
 
-__all__ = ["KINDS", "StoredValue"]
+__all__ = ["KINDS", "StoredValue", "plan_results"]
 
 _PLAN = Plan(
     "gate",
@@ -162,13 +162,18 @@ def _limit(storage: Path) -> list[StoredValue]:
     )
 
 
-def _plans(storage: Path) -> list[StoredValue]:
+def plan_results(storage: Path) -> list[Result]:
+    """Return the results of a plan of two contexts, and of the same without reuse."""
     plans = (without_reuse(_PLAN), _PLAN)
     costs = [[40 * MIB, 20 * MIB]] * 3
     infos = []
     for plan in plans:
         infos.append(result(storage, plan.scenario, costs, plan=plan, models=plan.models))
-    return _results(storage, *infos)
+    return infos
+
+
+def _plans(storage: Path) -> list[StoredValue]:
+    return _results(storage, *plan_results(storage))
 
 
 def _programs(storage: Path) -> list[StoredValue]:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
+from reusebench.reports.base import formatting
 from reusebench.reports.base.formatting import (
     MIB,
     component_mib,
@@ -142,3 +146,36 @@ def test_counts_have_decimals_if_they_need_them(
 def test_a_share_is_rounded_up(value: float, shown: str) -> None:
     """A value is never above its shown bound."""
     assert share(value) == shown
+
+
+#: Modules that may write decimals or take a median: formats, statistics, and what is no figure of
+#: a row, such as a change in percent or the age of a reading.
+_ROUNDING = {
+    "base/formatting.py",
+    "base/trend.py",
+    "compare/difference.py",
+    "compare/gate_words.py",
+    "compare/headline.py",
+    "compare/text.py",
+    "explanation/sentences.py",
+    "history/change_points.py",
+    "history/figure.py",
+    "history/series.py",
+    "history/table.py",
+    "history/words.py",
+    "results/published.py",
+    "sections/programs.py",
+    "streams/growth.py",
+    "streams/tables.py",
+}
+
+
+def test_figures_are_rounded_in_one_place() -> None:
+    """No other module of the report formats decimals, or takes a median, by itself."""
+    reports = Path(formatting.__file__).parent.parent
+    own_way = re.compile(r":[+,]*\.\w+f\}|statistics\.median")
+    found = set()
+    for path in reports.rglob("*.py"):
+        if own_way.search(path.read_text(encoding="utf-8")):
+            found.add(path.relative_to(reports).as_posix())
+    assert found <= _ROUNDING
