@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -253,6 +254,28 @@ def test_frames_that_nothing_reaches(on_cpu: Calibrated) -> None:
     assert ended.exit_code == 1
     assert "No layout has 1,000 frames per second of each stream; the most is" in ended.out
     assert on_cpu.answer("--fps", 1000)["recommended"] is None
+
+
+def test_a_program_of_a_layout_that_fits(on_cpu: Calibrated) -> None:
+    """Standard output is the program alone; the answer with its measurement goes to standard
+    error.
+    """
+    ended = on_cpu.fit("--code", "--verify", "--limit", "1GiB")
+    assert ended.exit_code == 0
+    compile(ended.out, "program", "exec")
+    assert "Recommended" in ended.err
+    assert re.search("predicted +measured", ended.err)
+
+
+@pytest.mark.parametrize("words", [("--limit", "1MiB"), ("--fps", 1000)])
+def test_no_program_of_a_layout_that_does_not_fit(
+    on_cpu: Calibrated, words: tuple[object, ...]
+) -> None:
+    """Exit code 1 and nothing on standard output; standard error has the answer and the reason."""
+    ended = on_cpu.fit("--code", *words)
+    assert (ended.exit_code, ended.out) == (1, "")
+    assert "Without reuse" in ended.err
+    assert "Error: no program is printed, for its layout does not fit" in ended.err
 
 
 @_with_library

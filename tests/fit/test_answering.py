@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from reusebench.commands.fit_text import answer_lines, mib_text
 from reusebench.fit.answering import stored_answer, with_measured
 from reusebench.fit.layouts import ContextGroup, Layout, spread
 from reusebench.fit.prediction import Prediction
@@ -55,6 +57,20 @@ def test_the_limit_is_of_the_peak(answer: FitAnswer) -> None:
     """The limit applies to the peak while contexts are made; the answer has both figures."""
     assert (answer.predicted_npu_memory_bytes, answer.predicted_npu_peak_bytes) == (7, 9)
     assert answer.fits
+
+
+def test_a_measurement_beyond_the_limit_does_not_fit(answer: FitAnswer, tmp_path: Path) -> None:
+    """A layout that is predicted to fit, and took more when it was measured."""
+    measured = stored.result(tmp_path, "no_reuse", stored.even(1), npu=stored.npu_account)
+    verified = with_measured(answer, measured)
+    took_bytes = verified.measured_npu_peak_bytes
+    assert took_bytes is not None
+    assert (took_bytes > 9, answer.fits, verified.fits) == (True, True, False)
+    text = "\n".join(answer_lines(verified, "board"))
+    assert f"does not fit, it took {mib_text(took_bytes)} when it was measured" in text
+    within = with_measured(structs.replace(answer, limit_bytes=took_bytes), measured)
+    assert within.fits
+    assert ": fits, " in "\n".join(answer_lines(within, "board"))
 
 
 def test_an_answer_is_read_as_it_was_stored(answer: FitAnswer, tmp_path: Path) -> None:
