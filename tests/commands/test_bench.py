@@ -10,7 +10,7 @@ import pytest
 from reusebench.harness.bench_options import declare_options
 from reusebench.system.option_names import FORMER_NAMES
 from reusebench.system.package import python_command
-from tests.helpers.support import Reusebench
+from tests.helpers.support import Ended, Reusebench
 
 pytestmark = pytest.mark.process
 
@@ -47,6 +47,14 @@ def test_the_help_has_our_options_alone(reusebench: Reusebench) -> None:
     assert {line.split()[0] for line in lines if line.startswith("  --")} == {*declared} - former
     assert "--benchmark-columns" not in done.out
     assert "`pytest --help` lists them" in done.out
+
+
+def test_a_wrong_question_gets_the_nearest(reusebench: Reusebench) -> None:
+    """Before pytest begins."""
+    done = reusebench("bench", "tset_leaks.py::test_leaks", "--collect-only")
+    assert done == Ended(
+        2, "", "Error: there is no file tset_leaks.py; the nearest question is test_leaks.py\n"
+    )
 
 
 def test_a_wrong_option_gets_the_nearest(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 import reusebench
 from reusebench.harness.bench_options import declare_options
+from reusebench.harness.errors import UserError
+from reusebench.system.option_names import nearest
 from reusebench.system.package import PACKAGE, QUESTIONS
 
 __all__ = ["bench"]
@@ -67,7 +69,7 @@ def bench(arguments: tuple[str, ...]) -> int:
 
 def _help() -> str:
     """Return the help of our options alone: pytest's are ten times as many."""
-    questions = ", ".join(sorted(path.name for path in QUESTIONS.glob("test_*.py")))
+    questions = ", ".join(_question_names())
     about = textwrap.fill(questions, _WIDTH, initial_indent="  ", subsequent_indent="  ")
 
     class Formatter(argparse.RawDescriptionHelpFormatter):
@@ -100,9 +102,22 @@ def _settings() -> list[str]:
 
 
 def _question(argument: str) -> str:
-    """Return the path of a question named by its file; other arguments stay as they are."""
+    """Return the path of a question named by its file; other arguments stay as they are.
+
+    Raises UserError for a name that is nearly that of a question.
+    """
     path, separator, test = argument.partition("::")
-    question = QUESTIONS / path.removeprefix("bench/")
-    if argument.startswith("-") or Path(path).exists() or not question.exists():
+    name = path.removeprefix("bench/")
+    question = QUESTIONS / name
+    if argument.startswith("-") or Path(path).exists():
         return argument
-    return f"{question}{separator}{test}"
+    if question.exists():
+        return f"{question}{separator}{test}"
+    near = nearest(name, _question_names()) if name.endswith(".py") else None
+    if near:
+        raise UserError(f"there is no file {path}; the nearest question is {near}")
+    return argument
+
+
+def _question_names() -> list[str]:
+    return sorted(file.name for file in QUESTIONS.glob("test_*.py"))
