@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from reusebench.reports.base.formatting import EMPTY, metric_amount, metric_number
 from reusebench.reports.base.table import markdown
-from reusebench.reports.compare.changes import Change, Changes
+from reusebench.reports.compare.changes import Change, Changes, Unmeasured
 from reusebench.reports.compare.gate import NOT_HELD, UNDECIDED, WORSE, GateResult, Held
-from reusebench.reports.compare.gate_words import lost_words, remedy, size_words
+from reusebench.reports.compare.gate_words import remedy, size_words
 from reusebench.reports.compare.headline import BAD, GOOD, OPEN, headline
 from reusebench.reports.compare.names import common_words, short_names
-from reusebench.reports.compare.sides import exceptions, noise, side
+from reusebench.reports.compare.sides import exceptions, noise, on_one_side, side
 
 #: The first line: by it a job finds its own comment again, and updates it.
 MARKER = "<!-- reusebench compare -->"
@@ -58,12 +58,15 @@ class _Row:
 
     @property
     def is_shown(self) -> bool:
+        """Whether a reader must see it; undecided rows only if the figure has changed."""
+        if self.verdict == UNDECIDED:
+            return self.change.is_worse
         return self.verdict in _SHOWN
 
     @property
     def rank(self) -> tuple[int, float]:
         """The place in the table."""
-        place = _SHOWN.index(self.verdict) if self.is_shown else len(_SHOWN)
+        place = _SHOWN.index(self.verdict) if self.verdict in _SHOWN else len(_SHOWN)
         size = self.change.worsening / (abs(self.change.difference.base_mean) or 1)
         return place, size if self.verdict == _GOT_BETTER else -size
 
@@ -95,16 +98,19 @@ def as_markdown(changes: Changes, result: GateResult | None) -> str:
     for change in changes.rows:
         rows.append(_Row(names[change.configuration], change, result.on(change) if result else ()))
     rows.sort(key=lambda row: row.rank)
-    shown = _table([row for row in rows if row.is_shown], _ROOM)
-    rest = _table([row for row in rows if not row.is_shown], _ROOM - len(shown))
+    lost = [each for each in changes.unmeasured if each.is_broken]
+    shown = _table([*map(_lost_cells, lost), *(row.cells for row in rows if row.is_shown)], _ROOM)
+    others = [row for row in rows if not row.is_shown]
+    rest = _table([row.cells for row in others], _ROOM - len(shown))
 
     lines = [MARKER, f"### {_SIGNS[verdict.tone]} {_in_a_line(verdict.text)}"]
     if shown:
         lines += ["", shown]
     lines += ["", *_listed(_open_ends(changes, result))]
     if rest:
-        count = sum(not row.is_shown for row in rows)
-        lines += _folded(f"{count} without a change that could be shown", [rest])
+        undecided = sum(row.verdict == UNDECIDED for row in others)
+        marked = f", {undecided} of them undecided" if undecided else ""
+        lines += _folded(f"{len(others)} without a change that could be shown{marked}", [rest])
     lines += ["", *_items(_runs(changes))]
     lines += _folded("How to read this", _items(_explanation(changes)))
     return "\n".join(lines)[:LONGEST]
@@ -124,8 +130,6 @@ def _runs(changes: Changes) -> Iterator[str]:
 def _open_ends(changes: Changes, result: GateResult | None) -> Iterator[str]:
     """Yield the reasons why limits are not judged, each once, and what is not compared."""
     if result:
-        for lost in result.lost:
-            yield f"**fails now**: {lost_words(lost)}"
         for limit in result.unused:
             yield f"not judged: no figure to hold {limit.text} against"
         reasons = Counter(
@@ -136,6 +140,13 @@ def _open_ends(changes: Changes, result: GateResult | None) -> Iterator[str]:
         for reason, count in reasons.items():
             yield f"{count} {reason}"
     yield from exceptions(changes)
+    yield from on_one_side(each for each in changes.unmeasured if not each.is_broken)
+
+
+def _lost_cells(lost: Unmeasured) -> list[str]:
+    """Return the cells of a configuration that fails now."""
+    name = _code(str(lost.configuration))
+    return ["**fails now**", name, "outcome", f"{lost.base} → {lost.head}", EMPTY, EMPTY]
 
 
 def _explanation(changes: Changes) -> Iterator[str]:
@@ -148,13 +159,12 @@ def _explanation(changes: Changes) -> Iterator[str]:
         yield noise(changes.rows)
 
 
-def _table(rows: Sequence[_Row], room: int) -> str:
+def _table(rows: Sequence[list[str]], room: int) -> str:
     """Return the table of the first rows, of at most `room` characters; empty without rows."""
     if not rows:
         return ""
     kept: list[list[str]] = []
-    for row in rows:
-        cells = row.cells
+    for cells in rows:
         # Each cell has its separators.
         room -= sum(len(cell) + 4 for cell in cells)
         if room < 0:

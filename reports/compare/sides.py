@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from reusebench.reports.compare.changes import CONFIDENCE, Change, Changes, Differing, Unmeasured
 from reusebench.storage.runs import Run
@@ -34,6 +34,7 @@ def remarks(changes: Changes) -> Iterator[str]:
         )
         yield noise(changes.rows)
     yield from exceptions(changes)
+    yield from on_one_side(changes.unmeasured)
 
 
 def exceptions(changes: Changes) -> Iterator[str]:
@@ -57,7 +58,6 @@ def exceptions(changes: Changes) -> Iterator[str]:
     for allowed in changes.across:
         yield f"compared although they differ: {allowed.configuration}: {_conditions(allowed)}"
     yield from refusals(changes)
-    yield from _on_one_side(changes.unmeasured)
 
 
 def refusals(changes: Changes) -> Iterator[str]:
@@ -72,7 +72,7 @@ def refusals(changes: Changes) -> Iterator[str]:
         yield f"To compare them all the same: {' '.join(options)}"
 
 
-def _on_one_side(unmeasured: Sequence[Unmeasured]) -> Iterator[str]:
+def on_one_side(unmeasured: Iterable[Unmeasured]) -> Iterator[str]:
     """Yield a line for each that failed on one side, and one for each side with all the others."""
     lines = []
     only: dict[str, list[Unmeasured]] = {"base": [], "head": []}

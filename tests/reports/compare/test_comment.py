@@ -82,6 +82,25 @@ def test_a_limit_that_could_not_be_seen_is_told() -> None:
         assert "1 undecided: noise is larger than the limit" in text
 
 
+def test_what_fails_now_is_the_first_row() -> None:
+    """It has no figure, and is told once."""
+    text = comment([("plan", 50, 50)], [f"{MEMORY}:9%"], outcome="crashed")
+    row = "| **fails now** | `onnxruntime plan (4 x 3, model-a)` | outcome | ok → crashed | - | - |"
+    assert text.splitlines()[5] == row
+    assert text.count("plan") == 2
+
+
+def test_undecided_figures_are_shown_if_they_changed() -> None:
+    """The others are folded, and counted."""
+    text = comment([("rose", 50, 55), ("same", 50, 50)], [f"{MEMORY}:9%"])
+    rows = [line for line in shown(text).splitlines() if "| `" in line]
+    assert [row.split(" | ")[:2] for row in rows] == [["| undecided", "`rose`"]]
+    assert "<summary>1 without a change that could be shown</summary>" in text
+    text = comment([("same", 50, 50)], [f"{MEMORY}:2%"])
+    assert "| `" not in shown(text)
+    assert "shown, 1 of them undecided</summary>" in text
+
+
 def test_a_comment_is_never_longer_than_a_site_takes() -> None:
     """The worst of a thousand configurations are shown, and the others are counted."""
     levels = [
