@@ -18,6 +18,7 @@ from reusebench.storage.metrics import METRICS
 from tests.commands.replies import SCHEMA_FILE, reply_in, result_of
 from tests.helpers.support import Reusebench
 from tests.reports.stored import full_run
+from tests.reports.stored_kinds import KINDS
 
 pytestmark = pytest.mark.process
 
@@ -196,3 +197,16 @@ def test_results(tmp_path: Path, reusebench: Reusebench) -> None:
     result_of(reusebench("libraries", "list", "--rknn-library", tmp_path, "--json"))
     pruned = result_of(reusebench("runs", "prune", "--keep", 0, "--named", "--dry-run", *stored))
     assert (pruned["is_dry_run"], pruned["runs"]) == (True, [run["path"]])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_results_of_every_kind_of_stored_run(
+    kind: str, tmp_path: Path, reusebench: Reusebench
+) -> None:
+    """Tables, histories and lists of runs hold to the schema, whatever was measured."""
+    KINDS[kind](tmp_path)
+    for command in (("report",), ("history",), ("runs", "list"), ("compare", "--versions")):
+        done = reusebench(*command, "--storage", tmp_path, "--json")
+        reply = reply_in(done)
+        assert done.exit_code in (0, 2)
+        assert (reply["result"] is None) == bool(reply["errors"])

@@ -44,3 +44,4 @@ def test_nearest() -> None:
     """The most similar name, or none."""
     assert nearest("--repeat", ["--rounds", "--repeats"]) == "--repeats"
     assert nearest("fly", ["report", "compare"]) is None
+    assert nearest("--jsn", ["--sw", "-x"]) is None

@@ -93,5 +93,7 @@ def _replaced(words: Sequence[str], row: FormerName) -> list[str] | None:
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
     """Return the name that is nearest to a wrong one; None if none is near."""
-    near = difflib.get_close_matches(word, list(names), n=1, cutoff=_LEAST_SIMILARITY)
-    return near[0] if near else None
+    # Dashes would make all short options alike.
+    plain = {name.lstrip("-"): name for name in names}
+    near = difflib.get_close_matches(word.lstrip("-"), plain, n=1, cutoff=_LEAST_SIMILARITY)
+    return plain[near[0]] if near else None
