@@ -1,14 +1,16 @@
-"""The comparison for the terminal: the main columns, in 80 characters."""
+"""The report in the terminal: the answer in ten lines, and on demand every table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from reusebench.reports.base.formatting import (
-    EMPTY,
     doubted,
     mib,
     per_second,
@@ -17,9 +19,11 @@ from reusebench.reports.base.formatting import (
 )
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.texts import Texts
+from reusebench.reports.page.index import SECTIONS
 from reusebench.reports.results.programs import StoredProgram
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.sections.answer import Opening
+from reusebench.reports.results.runtime_comparison import runtime_comparison
+from reusebench.reports.sections.answer import opening, warnings_of
 from reusebench.reports.sections.leaks import leak_sentences, level_sentences
 from reusebench.reports.sections.limit import limit_sentences
 from reusebench.reports.sections.programs import (
@@ -27,14 +31,17 @@ from reusebench.reports.sections.programs import (
     program_remarks,
     program_warnings,
 )
+from reusebench.reports.sections.question import QuestionSection
+from reusebench.reports.sections.runtimes import best_runtimes
+from reusebench.reports.sections.section import Page
 from reusebench.reports.shared.answers import (
     answers,
-    equal_scenarios,
     group_warnings,
+    memory_note,
     not_supported,
     virtual_note,
 )
-from reusebench.reports.shared.comparison import latency_text
+from reusebench.reports.shared.comparison import latency_text, name_in_words
 from reusebench.reports.streams.sentences import (
     frame_sentences,
     growth_sentences,
@@ -56,10 +63,10 @@ _SPEED: _Columns = {
 }
 _APPLICATION: _Columns = {
     ("application", "MiB"): lambda row: _application_memory(row, spread=True),
-    ("saved", "MiB"): lambda row: mib(row.saved()),
     ("saved", "%"): lambda row: percent(row.saved_percent()),
-    ("system", "MiB"): lambda row: mib(row.memory("system_memory_bytes"), spread=False),
     **_SPEED,
+    ("saved", "MiB"): lambda row: mib(row.saved()),
+    ("system", "MiB"): lambda row: mib(row.memory("system_memory_bytes"), spread=False),
 }
 _NPU: _Columns = {
     ("npu", "MiB"): lambda row: mib(row.memory(NPU), npu=True, spread=False),
@@ -78,7 +85,15 @@ _FRAMES: _Columns = {
     ("lost", "%"): lambda row: frames_lost(all_frames(row)),
     ("p99", "ms"): lambda row: frame_latency(all_frames(row), "p99"),
 }
-#: Longest name of a program or phase, in characters.
+#: Lines of the answer, without the paths of what was written, and their width in characters.
+MOST_LINES = 10
+_WIDTH = 80
+#: More characters than any table is wide.
+_MOST = 1000
+#: Questions that the sentence of the answer covers, and sections that answer one besides.
+_IN_THE_ANSWER = ("dup", "lean", "plans")
+_OTHER_ANSWERS = ("what_fits", "programs")
+#: Longest name of a program or phase, in characters; the shortest column of scenarios.
 _NAME = 16
 _PROGRAM_COLUMNS = (
     ("time", "s"),
@@ -88,15 +103,14 @@ _PROGRAM_COLUMNS = (
 )
 
 
-def print_group(group: Group, texts: Texts, console: Console) -> None:
-    """Print the table of a group, answers, and warnings; streams have tables of their own."""
+def print_group(group: Group, label: str, texts: Texts, console: Console) -> None:
+    """Print the table of a group, notes, and warnings; streams have tables of their own."""
     compared = [row for row in group.rows if row.is_compared]
-    _print_comparison(group, compared, texts, console)
-    note = virtual_note(group, texts)
-    if note:
-        console.print(note, highlight=False)
-    equal = equal_scenarios(group.rows, texts)
-    _print_list([*answers(compared, texts), equal, not_supported(compared, texts)], console)
+    _print_comparison(group, label, compared, texts, console)
+    for note in (virtual_note(group, texts), memory_note(group, texts)):
+        if note:
+            console.print(note, highlight=False)
+    _print_list([*answers(compared, texts), not_supported(compared, texts)], console)
     cycles = [row for row in group.rows if row.info.plan.cycles]
     _print_list([*level_sentences(cycles, texts), not_supported(cycles, texts)], console)
     _print_warnings(leak_sentences(cycles, texts), console)
@@ -134,27 +148,69 @@ def print_programs(programs: Sequence[StoredProgram], texts: Texts, console: Con
     _print_warnings(program_warnings(programs, texts), console)
 
 
-def print_opening(opening: Opening, texts: Texts, console: Console) -> None:
-    """Print the answers that open the page; last, since readers of a terminal begin at its end."""
-    console.print(f"\n{texts('section_answer')}", style="bold")
-    for answer in opening.answers:
-        console.print(texts("of_group", group=answer.label, words=answer.sentence), highlight=False)
-        _print_list(answer.remarks, console)
-    _print_list(opening.ranking, console)
-    console.print()
+def print_answer(page: Page, console: Console) -> None:
+    """Print the answer of the page in ten lines at most."""
+    texts = page.texts
+    comparison = runtime_comparison(page.groups)
+    if comparison is None:
+        paragraphs = [*_answers(page), *_warnings(page), *_others(page)]
+    else:
+        best = page.groups[comparison.best[0].number]
+        best_page = Page(replace(page.material, groups=[best]), texts)
+        answers = map(Text, best_runtimes(comparison, page.labels, texts))
+        paragraphs = [*answers, *_warnings(page), *_others(best_page)]
+    width = min(console.width, _WIDTH)
+    for line in _fitting(paragraphs, width, texts, console):
+        console.print(line, soft_wrap=True)
 
 
-def _print_comparison(group: Group, rows: Sequence[Row], texts: Texts, console: Console) -> None:
+def _fitting(
+    paragraphs: Sequence[Text], width: int, texts: Texts, console: Console
+) -> Iterator[Text]:
+    """Yield the lines of the paragraphs, as many whole paragraphs as fit; then how to see more."""
+    wrapped = [paragraph.wrap(console, width) for paragraph in paragraphs]
+    is_whole = sum(map(len, wrapped)) <= MOST_LINES
+    left = MOST_LINES if is_whole else MOST_LINES - 1
+    for lines in wrapped:
+        if len(lines) <= left:
+            left -= len(lines)
+            yield from lines
+    if not is_whole:
+        yield Text(texts("terminal_more"))
+
+
+def _answers(page: Page) -> Iterator[Text]:
+    """Yield the sentence of each answer, after its label."""
+    answers = opening(page.groups, page.labels, page.texts).answers
+    for answer in answers:
+        words = page.texts("of_group", group=answer.label, words=answer.sentence)
+        yield Text(words)
+
+
+def _warnings(page: Page) -> Iterator[Text]:
+    for warning in warnings_of(page.groups, page.labels, page.texts):
+        yield Text(f"! {warning}", style="yellow")
+
+
+def _others(page: Page) -> Iterator[Text]:
+    """Yield the answer to each other question that was asked."""
+    for section in SECTIONS:
+        is_asked = isinstance(section, QuestionSection) and section.name not in _IN_THE_ANSWER
+        if (is_asked or section.name in _OTHER_ANSWERS) and section.applies(page):
+            summary = section.summary(page)
+            if summary:
+                title = page.texts(f"terminal_{section.name}")
+                yield Text(page.texts("of_group", group=title, words=summary))
+
+
+def _print_comparison(
+    group: Group, label: str, rows: Sequence[Row], texts: Texts, console: Console
+) -> None:
     """Print the conditions of a group, and a table of its rows if there are any."""
     info = group.info
-    title = texts(
-        "terminal_title_plans" if group.is_of_plans else "terminal_title",
-        runtime=texts.runtime(info.runtime),
-        version=group.short_version or EMPTY,
-        target=info.target,
-        streams=info.streams,
-        contexts=info.contexts,
-    )
+    title = label
+    if not group.is_of_plans:
+        title += texts("terminal_counts", streams=info.streams, contexts=info.contexts)
     in_turn = next((row for row in group.rows if row.models_in_turn), None)
     if in_turn:
         title += texts("terminal_in_turn", files=in_turn.info.model_files)
@@ -165,7 +221,7 @@ def _print_comparison(group: Group, rows: Sequence[Row], texts: Texts, console: 
     if not group.computes:
         columns = _without_speed(columns)
     measured = [row for row in rows if row.measured]
-    console.print(_table(measured, columns, texts, title))
+    _print_table(measured, columns, texts, console, title)
 
 
 def _print_workload(group: Group, workload: Workload, texts: Texts, console: Console) -> None:
@@ -175,20 +231,37 @@ def _print_workload(group: Group, workload: Workload, texts: Texts, console: Con
         columns = {**columns, **_FRAMES}
     # A run that was cut off may have figures of frames alone.
     rows = [row for row in workload.rows if row.measured or all_frames(row)]
-    console.print(_table(rows, columns, texts))
+    _print_table(rows, columns, texts, console)
     for sentences in (frame_sentences, memory_sentences, growth_sentences):
         _print_list(sentences(workload, texts), console)
     _print_list([not_supported(workload.rows, texts)], console)
     _print_warnings(stream_warnings(workload, texts), console)
 
 
-def _table(rows: Iterable[Row], columns: _Columns, texts: Texts, title: str | None = None) -> Table:
-    table = _new_table(title)
-    table.add_column(texts("terminal_scenario"), no_wrap=True)
-    _add_number_columns(table, columns, texts)
-    for row in rows:
-        table.add_row(row.scenario, *(cell(row) for cell in columns.values()))
-    return table
+def _print_table(
+    rows: Sequence[Row], columns: _Columns, texts: Texts, console: Console, title: str = ""
+) -> None:
+    """Print the table; in a terminal that is too narrow without its last columns."""
+    shown = dict(columns)
+    while True:
+        table = _new_table(title)
+        table.add_column(texts("terminal_scenario"), overflow="fold", min_width=_NAME)
+        _add_number_columns(table, shown, texts)
+        for row in rows:
+            names = texts("scenario_and_id", name=name_in_words(row, texts), id=row.scenario)
+            table.add_row(Text(names), *(cell(row) for cell in shown.values()))
+        least, most = Measurement.get(console, console.options.update(width=_MOST), table)
+        if not console.is_terminal or least <= console.width or len(shown) == 1:
+            break
+        shown.popitem()
+    if console.is_terminal:
+        console.print(table)
+        return
+    # A file is as wide as its tables.
+    width = console.width
+    console.width = max(width, most)
+    console.print(table)
+    console.width = width
 
 
 def _new_table(title: str | None) -> Table:

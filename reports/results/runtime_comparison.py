@@ -15,6 +15,7 @@ from reusebench.reports.results.agreement import DIFFERS, Agreement, agreement, 
 from reusebench.reports.results.recommendation import Recommendation, recommendations, weight
 from reusebench.reports.results.rows import Group, Row, workload_key
 from reusebench.reports.results.speed_change import rate
+from reusebench.storage.savings import APPLICATION, NPU
 
 #: The name of a built-in model in results that do not say its origin: network, size and seed, then
 #: a part that differs by runtime.
@@ -95,6 +96,14 @@ class RuntimeComparison:
             if member.memory == memory and member.size:
                 sizes.append((member.size.median, member))
         return [member for _, member in sorted(sizes, key=lambda pair: pair[0])]
+
+    @property
+    def best(self) -> list[Member]:
+        """The members with the least of each memory whose outputs do not differ, two at most."""
+        best: list[Member] = []
+        for memory in (APPLICATION, NPU):
+            best += [member for member in self.of_memory(memory) if not member.differs][:2]
+        return best
 
     def points(self, memory: str) -> list[LayoutPoint]:
         """Return every layout whose memory and speed are known."""

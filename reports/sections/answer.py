@@ -25,6 +25,7 @@ from reusebench.reports.sections.layouts import (
     drawn_layouts,
     layout_in_words,
     layouts_figure,
+    speed_in_words,
 )
 from reusebench.reports.sections.leaks import leak_sentences
 from reusebench.reports.sections.runtimes import (
@@ -202,18 +203,8 @@ def _sentence(recommendation: Recommendation, texts: Texts) -> str:
         "answer_sentence",
         before=_mib(before, recommendation),
         percent=percent(saving.percent),
-        speed=_speed_in_words(recommendation, texts),
+        speed=speed_in_words(recommendation, texts),
         **values,
-    )
-
-
-def _speed_in_words(recommendation: Recommendation, texts: Texts) -> str:
-    """Return the change of speed in a few words, or that it is not known."""
-    change = recommendation.speed
-    if change is None or change.verdict in (DISTURBED, ONE_REPEAT):
-        return texts("answer_speed_unknown")
-    return texts(
-        f"answer_is_{change.verdict}", change=percent(abs(change.change_percent), spread=True)
     )
 
 

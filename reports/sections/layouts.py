@@ -30,7 +30,7 @@ from reusebench.reports.base.drawing import (
     whiskers,
     write_labels,
 )
-from reusebench.reports.base.formatting import MIB, mib
+from reusebench.reports.base.formatting import MIB, mib, percent
 from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import OTHER_COLOUR, PALETTE
@@ -40,6 +40,7 @@ from reusebench.reports.results.recommendation import (
     answers_of,
 )
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.speed_change import DISTURBED, ONE_REPEAT
 from reusebench.storage.savings import NPU, best_percent
 
 #: Percent; layouts that save less are in the tables only.
@@ -78,6 +79,14 @@ def set_in_words(recommendation: Recommendation, texts: Texts) -> str:
 def memory_in_words(memory: str, texts: Texts) -> str:
     """Return the name of a memory of recommendations."""
     return texts("memory_npu" if memory == NPU else "memory_application")
+
+
+def speed_in_words(recommendation: Recommendation, texts: Texts, spread: bool = True) -> str:
+    """Return the change of speed in a few words, or that it is not known."""
+    change = recommendation.speed
+    if change is None or change.verdict in (DISTURBED, ONE_REPEAT):
+        return texts("answer_speed_unknown")
+    return texts(f"answer_is_{change.verdict}", change=percent(abs(change.change_percent), spread))
 
 
 def layouts_figure(

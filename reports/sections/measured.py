@@ -12,7 +12,7 @@ from reusebench.reports.results.memory_use import npu_source
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.node_orders import node_order_note
 from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
-from reusebench.reports.shared.answers import virtual_note
+from reusebench.reports.shared.answers import memory_note, virtual_note
 from reusebench.scenarios.catalogue import MODEL_SETS
 from reusebench.storage.group_charge import charge_words
 from reusebench.storage.result import PSS
@@ -40,6 +40,7 @@ class MeasuredSection(GroupSection):
         sources = dict.fromkeys(npu_source(row) for row in group.rows)
         notes = [
             virtual_note(group, texts),
+            memory_note(group, texts),
             *(texts(f"npu_source_{source}") for source in sources if source),
             *_model_notes(group, texts),
             node_order_note(group, texts),

@@ -26,6 +26,7 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.agreement import AGREES, DIFFERS, OTHER_PRECISION, TOLERANCE
 from reusebench.reports.results.colours import group_look
 from reusebench.reports.results.labels import group_id
+from reusebench.reports.results.model_names import models_in_words
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.runtime_comparison import (
     LayoutPoint,
@@ -34,7 +35,12 @@ from reusebench.reports.results.runtime_comparison import (
     runtime_comparison,
 )
 from reusebench.reports.results.speed_change import rate
-from reusebench.reports.sections.layouts import memory_in_words, set_in_words
+from reusebench.reports.sections.layouts import (
+    layout_in_words,
+    memory_in_words,
+    set_in_words,
+    speed_in_words,
+)
 from reusebench.storage.savings import APPLICATION, NPU, SAME, saving_of
 
 #: Sizes in pixels: of a panel, and of a point.
@@ -64,6 +70,47 @@ def runtime_sentences(
         *_disturbed(comparison, names, texts),
         *_outputs(comparison, names, texts),
     ]
+
+
+def best_runtimes(comparison: RuntimeComparison, labels: Sequence[str], texts: Texts) -> list[str]:
+    """Return the contexts that all ran, the two runtimes with the least memory, and how."""
+    lines = []
+    for memory in (APPLICATION, NPU):
+        members = [member for member in comparison.of_memory(memory) if not member.differs]
+        if not members:
+            continue
+        before = members[0].recommendation.without_reuse
+        head = texts(
+            "best_runtimes" if len(members) > 1 else "best_runtime",
+            memory=memory_in_words(memory, texts),
+            contexts=len(before.info.plan.contexts),
+            models=models_in_words(before.info.models),
+            count=len(members),
+        )
+        lines.append(head)
+        lines += [_best_in_words(member, labels, texts) for member in members[:2]]
+        least = members[0].least
+        if least is not before:
+            lines.append(texts("best_layout", layout=layout_in_words(least, texts)))
+    return lines
+
+
+def _best_in_words(member: Member, labels: Sequence[str], texts: Texts) -> str:
+    """Return the memory of a runtime at least and without reuse, in one line."""
+    recommendation = member.recommendation
+    is_npu = member.memory == NPU
+    saving = recommendation.saving
+    least = mib(member.size, is_npu, spread=False)
+    if saving is None:
+        return texts("best_of_unchanged", label=labels[member.number], least=least)
+    return texts(
+        "best_of",
+        label=labels[member.number],
+        least=least,
+        before=mib(saving.whole, is_npu, spread=False),
+        percent=percent(saving.percent),
+        speed=speed_in_words(recommendation, texts, spread=False),
+    )
 
 
 def compared_in_words(comparison: RuntimeComparison, texts: Texts) -> str:

@@ -86,15 +86,18 @@ def group_warnings(group: Group, texts: Texts) -> list[str]:
     short = _remarked(group, texts, lambda info: info.shortage_signs)
     if short:
         sentences.append(texts("warning_short", mark=DOUBT, rows=short))
-    remarked = _remarked(group, texts, lambda info: info.memory_remarks)
-    if remarked:
-        sentences.append(texts("warning_remarks", rows=remarked))
     if any(_has_one_repeat(row) for row in group.rows):
         sentences.append(texts("warning_one_repeat"))
     for row in group.rows:
         for finding in findings_of(row):
             sentences.append(_finding(row, finding, texts))
     return sentences
+
+
+def memory_note(group: Group, texts: Texts) -> str | None:
+    """Return the remarks on memory that do not make figures doubtful; None if there are none."""
+    remarked = _remarked(group, texts, lambda info: info.memory_remarks)
+    return texts("note_memory", rows=remarked) if remarked else None
 
 
 def _has_one_repeat(row: Row) -> bool:

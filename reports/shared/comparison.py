@@ -73,7 +73,7 @@ def comparison_table(
     for row in rows:
         outcome = texts(f"outcome_{row.outcome}")
         cells = [
-            texts.scenario(row.scenario),
+            name_in_words(row, texts),
             _model_count(row, texts),
             *figure_cells(row, columns),
             against(row, texts),
@@ -125,6 +125,11 @@ def latency_text(row: Row, spread: bool = True) -> str:
     medians = sorted(latency.median for latency in latencies)
     lowest, highest = (milliseconds(Figure(median)) for median in (medians[0], medians[-1]))
     return lowest if lowest == highest else f"{lowest} ... {highest}"
+
+
+def name_in_words(row: Row, texts: Texts) -> str:
+    """Return the name of the row's scenario, and of those with an equal plan."""
+    return " = ".join(map(texts.scenario, row.names))
 
 
 def against(row: Row, texts: Texts) -> str:

@@ -95,12 +95,13 @@ def in_terminal(text: str, texts: Texts, scenarios: Sequence[str]) -> Iterator[S
     lines = text.splitlines()
     columns: list[tuple[str, int, int]] = []
     for before, line in zip(["", *lines], lines):
-        first = line.split(" ", 1)[0]
-        if first == texts("terminal_scenario"):
+        named = re.match(r".* \[([^\]]+)\] ", line)
+        if line.split(" ", 1)[0] == texts("terminal_scenario"):
             columns = list(_terminal_columns(before, line, texts))
-        elif first in scenarios and columns:
+        elif named and named[1] in scenarios and columns:
             for figure, start, end in columns:
-                yield from _sightings(first, figure, "terminal", line[max(start, len(first)) : end])
+                text = line[max(start, named.end()) : end]
+                yield from _sightings(named[1], figure, "terminal", text)
         else:
             columns = columns if line.strip() else []
             yield from _in_sentences(line.removeprefix("- "), "terminal", texts, scenarios)

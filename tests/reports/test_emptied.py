@@ -17,11 +17,10 @@ from reusebench.reports.history.series import HISTORY_METRICS, histories_of
 from reusebench.reports.material import read_material
 from reusebench.reports.page.exported_tables import TABLES
 from reusebench.reports.page.index import page_values
-from reusebench.reports.page.terminal import print_group, print_opening, print_programs
-from reusebench.reports.results.labels import labels_of
-from reusebench.reports.sections.answer import opening
+from reusebench.reports.page.terminal import print_answer, print_group, print_programs
 from reusebench.reports.sections.leaks import leaks_figure
 from reusebench.reports.sections.programs import programs_figure
+from reusebench.reports.sections.section import Page
 from reusebench.reports.sections.timeline import timeline_figure
 from reusebench.storage.metrics import find_metric
 from reusebench.storage.runs import run_of
@@ -66,14 +65,10 @@ def _show(storage: Path) -> None:
         list(table.records(material))
     console = Console(file=io.StringIO(), width=200)
     for group in material.groups:
-        print_group(group, _ENGLISH, console)
+        print_group(group, "", _ENGLISH, console)
     print_programs(material.programs, _ENGLISH, console)
     if material.groups:
-        print_opening(
-            opening(material.groups, labels_of(material.groups, _ENGLISH), _ENGLISH),
-            _ENGLISH,
-            console,
-        )
+        print_answer(Page(material, _ENGLISH), console)
     histories_of(map(run_of, material.files), [find_metric(name) for name in HISTORY_METRICS])
 
 

@@ -163,7 +163,7 @@ def _printed(material: Material) -> str:
     file = io.StringIO()
     console = Console(file=file, width=2000)
     for group in material.groups:
-        print_group(group, _ENGLISH, console)
+        print_group(group, "", _ENGLISH, console)
     return file.getvalue()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,10 +21,9 @@ from reusebench.reports.errors import ReportError
 from reusebench.reports.material import Material, read_material
 from reusebench.reports.page.exported_tables import TABLES, write_tables
 from reusebench.reports.page.index import REPORT_PAGE, figures_by_file, start_figures, write_report
-from reusebench.reports.page.terminal import print_group, print_opening, print_programs
-from reusebench.reports.results.labels import labels_of
+from reusebench.reports.page.terminal import print_answer, print_group, print_programs
 from reusebench.reports.results.leak_limits import LeakLimits
-from reusebench.reports.sections.answer import opening
+from reusebench.reports.sections.section import Page
 from reusebench.storage.metrics import find_metric
 from reusebench.storage.runs import run_of
 
@@ -55,6 +55,9 @@ _DEFAULT_FORMATS = (_PAGE, "csv", "markdown")
         f"Form of the output; repeatable. Default: {', '.join(_DEFAULT_FORMATS)}; with --json none."
     ),
 )
+@click.option(
+    "--details", is_flag=True, help="Print every table too, before the answer in ten lines."
+)
 @leak_limits
 @json_option
 def report(
@@ -63,9 +66,10 @@ def report(
     output: Path,
     language: str,
     formats: Sequence[str],
+    details: bool,
     leak_limits: LeakLimits,
 ) -> int:
-    """Write the report of stored runs, and print its answers and tables.
+    """Write the report of stored runs, and print its answer.
 
     Exits with 1 if a stored file could not be read.
     """
@@ -94,11 +98,14 @@ def report(
         for group in material.groups
         if any(row.file.path == newest_file for row in group.rows)
     ]
-    for group in newest:
-        print_group(group, texts, console)
-    print_programs(material.programs, texts, console)
-    if newest:
-        print_opening(opening(newest, labels_of(newest, texts), texts), texts, console)
+    page = Page(replace(material, groups=newest), texts)
+    if details:
+        for group, label in zip(page.groups, page.labels):
+            print_group(group, label, texts, console)
+    if details or not page.groups:
+        print_programs(material.programs, texts, console)
+    if page.groups:
+        print_answer(page, console)
     for path in paths:
         console.print(texts("terminal_written", path=path), highlight=False, soft_wrap=True)
     return 1 if material.bad_files else 0

@@ -267,7 +267,7 @@ def test_a_leak_is_loud(tmp_path: Path, language: str) -> None:
     for name in set(sections(html)) - {"answer", "leaks", "scenarios", "definitions", "contents"}:
         assert texts.scenario("cycles_replaced") not in section(html, name), name
     output = io.StringIO()
-    print_group(group, texts, Console(file=output, width=1000))
+    print_group(group, "", texts, Console(file=output, width=1000))
     assert f"! {leak}" in output.getvalue()
 
 

@@ -245,7 +245,7 @@ def test_programs_stand_beside_scenarios(
         "report", "--storage", storage, "--output", tmp_path / "out", "--format", "html"
     )
     assert done.exit_code == 0
-    assert "no_reuse" in done.out
+    assert "Recorded programs: " in done.out
     page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
     order = re.findall(r'<section id="([^"]+)">', page)
     assert order.index("mechanisms") < order.index("programs") < order.index("measured")
