@@ -1,5 +1,5 @@
 // The page is whole without this: it adds sorting, filtering and copying of tables, copies code, unfolds what a link
-// leads to, and keeps the place on the page when the language is changed.
+// leads to and what is printed, and keeps the place on the page when the language is changed.
 "use strict";
 
 const number = text => parseFloat(text.replace(/,/g, "").replace(/^</, ""));
@@ -102,6 +102,19 @@ function unfold() {
 
 addEventListener("hashchange", unfold);
 addEventListener("DOMContentLoaded", unfold);
+
+// Paper has what is folded too, without programs, which are copied from the page.
+const unfolded = [];
+
+addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("details:not([open], :has(> .code))")) {
+    part.open = true;
+    unfolded.push(part);
+  }
+});
+addEventListener("afterprint", () => {
+  for (const part of unfolded.splice(0)) part.open = false;
+});
 
 for (const table of document.querySelectorAll("table.sortable")) {
   if (table.tBodies[0].rows.length > 1) makeSortable(table);

@@ -271,20 +271,26 @@ def test_links_lead_to_places(browser: Any, written: WrittenReport) -> None:
 
 
 def test_prints_whole(browser: Any, written: WrittenReport) -> None:
-    """Nothing is cut on paper; controls are gone, and closed parts take no room."""
-    show(browser, written.paths["en"])
+    """Paper has what is folded too, but programs; nothing is cut, and no control is on it."""
+    browser.get(written.paths["en"].as_uri())
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    unfolded = "return [...document.querySelectorAll('details')].map(part => part.open)"
+    folded = browser.execute_script(unfolded)
     try:
-        # A4 across, less its margins, in CSS pixels.
-        set_width(browser, 1040)
+        # A4, less its margins, in CSS pixels.
+        set_width(browser, 710)
+        browser.execute_script("dispatchEvent(new Event('beforeprint'))")
         wide = (
             "return [...document.querySelectorAll('table, figure svg')].filter(e =>"
-            " e.checkVisibility() && e.getBoundingClientRect().right > 1041).map(e =>"
+            " e.checkVisibility() && e.getBoundingClientRect().right > 711).map(e =>"
             " e.innerHTML.slice(0, 60))"
         )
         assert browser.execute_script(wide) == []
         assert not browser.find_element("css selector", "a[hreflang]").is_displayed()
-        browser.execute_script("document.querySelector('details').open = false")
-        assert not browser.find_element("css selector", "details summary").is_displayed()
+        assert browser.find_element("css selector", "#environment table").is_displayed()
+        programs = "return [...document.querySelectorAll('pre > code')].map(e => e.offsetHeight)"
+        assert set(browser.execute_script(programs)) == {0}
     finally:
+        browser.execute_script("dispatchEvent(new Event('afterprint'))")
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert browser.execute_script(unfolded) == folded != [True] * len(folded)
