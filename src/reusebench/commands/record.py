@@ -53,7 +53,10 @@ def _print_header(context: click.Context, option: click.Parameter, language: str
     "--marker",
     type=click.IntRange(3, 255),
     metavar="FD",
-    help="Descriptor to which it writes them instead; in its REUSEBENCH_MARKER.",
+    help=(
+        "Descriptor to which it writes them instead, and may read an answer (--header); in its"
+        " REUSEBENCH_MARKER."
+    ),
 )
 @click.option(
     "--header",

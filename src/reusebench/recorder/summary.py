@@ -144,7 +144,7 @@ def _notes_on_marks(program: Program) -> Iterator[str]:
         yield (
             "in brackets: the range of memory at the end, since the program went on at its mark"
             f" and was read up to {max(ages_ns) / _S:.2f} s before. It is exact if the program"
-            " reads the answer to its mark (--marker)"
+            " reads the answer to its mark (--marker), as `record --header` writes it"
         )
     if any(phase.memory_age_ns for phase in program.phases):
         yield (
