@@ -142,6 +142,7 @@ def test_what_is_looked_for_is_what_is_installed() -> None:
         ("reusebench r", ["report", "record", "runs"]),
         ("reusebench runs ", ["list", "prune"]),
         ("reusebench export --format be", ["bencher"]),
+        ("reusebench export --metric npu_", ["npu_memory", "npu_peak", "npu_left"]),
         # Without its extra: nothing, and no complaint between the user's words.
         ("reusebench report --s", []),
     ],

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 import click
 
 from reusebench.commands.compare import DEFAULT_METRICS
-from reusebench.commands.options import Parsed, language
+from reusebench.commands.options import MetricType, language
 from reusebench.commands.reply import give, json_option
 from reusebench.commands.results import MetricRow
 from reusebench.reports.base.texts import Texts, texts_of
 from reusebench.reports.history.series import HISTORY_METRICS
 from reusebench.reports.page.exported_tables import TABLES
-from reusebench.storage.metrics import METRICS, Metric, find_metric
+from reusebench.storage.metrics import METRICS, Metric
 
 __all__ = ["metrics"]
 
@@ -25,7 +25,7 @@ _SHOWN_BY = {"compare": DEFAULT_METRICS, "history": HISTORY_METRICS}
 
 
 @click.command()
-@click.argument("chosen", metavar="[METRIC]...", nargs=-1, type=Parsed(find_metric))
+@click.argument("chosen", metavar="[METRIC]...", nargs=-1, type=MetricType())
 @language
 @json_option
 def metrics(chosen: Sequence[Metric], language: str) -> None:

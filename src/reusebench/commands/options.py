@@ -9,16 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from reusebench.reports.base.texts import LANGUAGES
 from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.limits import parse_size
-from reusebench.storage.metrics import Metric, find_metric
+from reusebench.storage.metrics import METRICS, Metric, find_metric
 
 __all__ = [
     "PATH",
     "RUNS_ARE_NAMED",
+    "MetricType",
     "Parsed",
     "language",
     "leak_limits",
@@ -58,6 +60,20 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]
             return self._parse(value)
         except argparse.ArgumentTypeError as error:
             self.fail(f"{error}{''.join(f', or {word}' for word in self._words)}", param, ctx)
+
+
+class MetricType(Parsed):
+    """The name of a metric."""
+
+    def __init__(self) -> None:
+        super().__init__(find_metric)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Return the names that begin so."""
+        names = [metric.name for metric in METRICS]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 storage = click.option(
@@ -131,7 +147,7 @@ def metrics(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
     return click.option(
         "--metric",
         "metrics",
-        type=Parsed(find_metric),
+        type=MetricType(),
         metavar="METRIC",
         multiple=True,
         callback=once,
