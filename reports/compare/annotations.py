@@ -79,14 +79,16 @@ def as_gitlab(changes: Changes, result: GateResult | None) -> str:
 
 
 def _annotations(changes: Changes, result: GateResult | None) -> Iterator[_Annotation]:
-    if result is None or not result.limits:
+    has_limits = result is not None and bool(result.limits)
+    for lost in (each for each in changes.unmeasured if each.is_broken):
+        title = f"fails now: {lost.configuration}"
+        yield _Annotation(_ERROR if has_limits else _WARNING, title, lost_words(lost))
+    if result is None or not has_limits:
         for change in changes.rows:
             if change.is_worse:
                 title = f"{change.metric.name}: {change.configuration}"
                 yield _Annotation(_WARNING, title, change_words(change))
         return
-    for lost in result.lost:
-        yield _Annotation(_ERROR, f"fails now: {lost.configuration}", lost_words(lost))
     for outcome, level in _LEVELS.items():
         for held in result.of(outcome):
             reason = "" if outcome == WORSE else f"; {remedy(held)}"

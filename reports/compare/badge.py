@@ -73,8 +73,9 @@ def badge_of(runs: Sequence[Run]) -> Badge:
     found = [recommendation for recommendation in recommendations if recommendation]
     if not found:
         raise ReportError(
-            f"{', '.join(map(str, runs))}: no layout of contexts was measured, so there is no"
-            " figure for a badge. Name a run of `reusebench bench`, such as of test_dup.py"
+            f"{', '.join(map(str, runs))}: no contexts were measured without reuse and in another"
+            " layout, so there is no figure for a badge. Name a run of `reusebench bench"
+            " test_dup.py`, or of all questions"
         )
     return _badge(max(found, key=weight))
 

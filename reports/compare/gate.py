@@ -98,6 +98,7 @@ class GateResult:
 def check_limits(changes: Changes, limits: Sequence[GateLimit], strict: bool = False) -> GateResult:
     """Hold every limit against every change of its metric."""
     held = []
+    limits = list(dict.fromkeys(limits))
     for limit in limits:
         for change in changes.rows:
             if change.metric == limit.metric:

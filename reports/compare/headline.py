@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reusebench.reports.base.formatting import metric_amount
-from reusebench.reports.compare.changes import Change, Changes
+from reusebench.reports.compare.changes import Change, Changes, Unmeasured
 from reusebench.reports.compare.gate import NOT_HELD, UNDECIDED, WITHIN, WORSE, GateResult
 
 GOOD = "good"
@@ -40,12 +41,14 @@ def _failed(result: GateResult) -> str:
     """Return the worst of what fails the build; empty if nothing does."""
     broken = result.of(WORSE)
     if result.lost:
-        lost = result.lost[0]
-        more = _more(len(result.lost) + len(broken) - 1)
-        return f"{lost.configuration} fails now: {lost.head}{more}"
+        return _fails_now(result.lost, len(broken))
     if broken:
         return f"Worse than allowed: {change_in_short(broken[0].change)}{_more(len(broken) - 1)}"
     return ""
+
+
+def _fails_now(lost: Sequence[Unmeasured], others: int) -> str:
+    return f"{lost[0].configuration} fails now: {lost[0].head}{_more(len(lost) + others - 1)}"
 
 
 def _not_judged(changes: Changes, result: GateResult) -> str:
@@ -89,6 +92,9 @@ def _without_limits(changes: Changes) -> Headline:
         (change for change in changes.rows if change.is_worse),
         key=lambda change: -abs(change.difference.percent or 0),
     )
+    lost = [each for each in changes.unmeasured if each.is_broken]
+    if lost:
+        return Headline(BAD, _fails_now(lost, len(worse)))
     if worse:
         return Headline(BAD, f"Worse: {change_in_short(worse[0])}{_more(len(worse) - 1)}")
     if not changes.rows:

@@ -125,7 +125,7 @@ def test_a_pull_request_is_compared_with_the_default_branch(
     arguments = " ".join(["test_dup.py", "--quick", "--repeats=2", *on_double])
     inputs = {
         "install": "false",
-        "arguments": f"{arguments} -k 'full_dup and not internal'",
+        "arguments": f"{arguments} -k '(full_dup or one_model) and not internal'",
         "fail": f"{_LIMIT}\n\napplication_rss:30%",
         "comment": "true",
         "token": "secret",
@@ -161,6 +161,7 @@ def test_a_pull_request_is_compared_with_the_default_branch(
     assert same.outputs["verdict"] == "passed"
     assert "### ✅ Within the limits" in same.summary
     assert (Path(same.outputs["report"]) / "index.html").is_file()
+    assert "memory" in Path(same.outputs["badge"]).read_text(encoding="utf-8")
     assert [comment["body"] for comment in github.comments[1:]] == [same.summary.strip("\n") + "\n"]
 
     grown = job(4, "7/merge", pull_request, REUSEBENCH_GROWS="1")

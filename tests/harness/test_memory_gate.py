@@ -76,10 +76,13 @@ def test_mistakes(storage: Path, arguments: list[str], sentence: str) -> None:
         _gate(storage, *arguments)
 
 
-def test_the_limits_and_conditions_are_those_of_the_comparison(tmp_path: Path) -> None:
+def test_the_limits_and_conditions_are_those_of_the_comparison(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Versions that differ are compared on request alone; a broken limit fails; the text is the
     command's output.
     """
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
     base = result(tmp_path, "no_reuse", even(40))
     head = changed(result(tmp_path, "no_reuse", even(50), run="run2"), runtime_version="9")
     write_run(tmp_path, [base])

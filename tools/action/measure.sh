@@ -11,7 +11,7 @@ mkdir -p "$storage"
 } >> "$GITHUB_OUTPUT"
 
 # The words of the arguments, as a shell reads them, without running anything.
-mapfile -t words < <(xargs -n 1 printf '%s\n' <<< "$ARGUMENTS")
+mapfile -t words < <(xargs --no-run-if-empty -n 1 printf '%s\n' <<< "$ARGUMENTS")
 
 across=()
 [ "${RUNNER_ENVIRONMENT:-}" != github-hosted ] || across+=(--across board)
@@ -56,8 +56,12 @@ if [ -n "$baseline" ] && [ "$code" -le 1 ]; then
 elif [ "$code" -le 1 ]; then
   echo "Nothing to compare with yet: runs of the default branch are kept from now on." >> "$GITHUB_STEP_SUMMARY"
 fi
-if reusebench report --storage "$storage" --run latest --output "$out/report" > /dev/null; then
+if [ "$code" -le 1 ] && reusebench report --storage "$storage" --run latest --output "$out/report" > /dev/null; then
   echo "report=$out/report" >> "$GITHUB_OUTPUT"
+fi
+# A run without a layout and its baseline has no badge.
+if [ "$code" -le 1 ] && reusebench export --storage "$storage" --format badge-svg --output "$out/memory.svg" 2> /dev/null; then
+  echo "badge=$out/memory.svg" >> "$GITHUB_OUTPUT"
 fi
 
 [ "$code" = 0 ] || verdict=failed

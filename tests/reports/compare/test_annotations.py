@@ -54,6 +54,10 @@ def test_without_limits_a_rise_is_a_warning() -> None:
         "warning",
         "notice",
     ]
+    changes, _ = compared([("plan", 50, 50)], outcome="crashed")
+    warning, notice = commands(as_github(changes, None))
+    assert warning["level"] == "warning"
+    assert "plan (4 x 3, model-a) fails now: crashed" in notice["message"]
 
 
 @pytest.mark.parametrize("name", ["100%0A::error::x", "a,b=c:d", "line\nbreak\rhere", "::x::"])

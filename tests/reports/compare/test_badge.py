@@ -70,5 +70,5 @@ def test_without_a_saving_the_memory_alone(tmp_path: Path) -> None:
 def test_a_run_without_a_layout_has_no_badge(tmp_path: Path) -> None:
     """Cycles are no layout of contexts."""
     write_run(tmp_path, [changed(result(tmp_path, "cycles_contexts", even(40)), baseline=None)])
-    with pytest.raises(ReportError, match="no layout of contexts was measured"):
+    with pytest.raises(ReportError, match="no contexts were measured without reuse"):
         badge_json(_runs(tmp_path))

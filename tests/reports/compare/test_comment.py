@@ -64,6 +64,7 @@ def test_the_worst_comes_first_and_what_did_not_change_is_folded() -> None:
         (30, ["2%"], {}, "✅ Within the limits: 1 figure; better: application memory of plan"),
         (50, ["1%"], {}, "⚠️ Undecided: 1 figure of 1 may be worse than allowed"),
         (50, ["9%"], {"shortage_signs": SHORT}, "⚠️ Not judged: memory was short"),
+        (50, [], {"outcome": "crashed"}, "❌ onnxruntime plan (4 x 3, model-a) fails now"),
         (50, ["9%"], {"outcome": "crashed"}, "❌ onnxruntime plan (4 x 3, model-a) fails now"),
     ],
 )

@@ -54,6 +54,15 @@ def test_a_rise_whose_whole_interval_is_beyond_the_limit_breaks_it() -> None:
     assert (outcomes(result), result.exit_code) == ([WORSE], 1)
 
 
+def test_the_same_limit_is_held_once() -> None:
+    """A limit that is given twice is one test, with one sentence for each change."""
+    limit = parse_limit(f"{MEMORY}:2%")
+    found = rise(5)
+    result = check_limits(found, [limit, limit])
+    assert len(result.limits) == len(result.held) == 1
+    assert len([line for line in lines(found, result) if limit.text in line]) == 1
+
+
 def test_a_significant_rise_within_the_limit_passes() -> None:
     """A significant rise within the limit fails no build, not even a strict one."""
     found = rise(4)
