@@ -119,9 +119,14 @@ class _Place:
     ],
 )
 def test_mistakes(
-    arguments: list[str], sentence: str, tmp_path: Path, reusebench: Reusebench
+    arguments: list[str],
+    sentence: str,
+    tmp_path: Path,
+    reusebench: Reusebench,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """They end with exit code 2, and what is valid."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no library"))
     library = write_library(tmp_path / "library.so")
     words = [argument.format(library=library) for argument in arguments]
     done = reusebench("board", "verify", *words)

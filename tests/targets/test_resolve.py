@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from reusebench.measured.runtimes import find_runtime
+from reusebench.system.cache import cache_root
 from reusebench.system.package import START
 from reusebench.targets import interpreters, resolve
 from reusebench.targets.errors import RuntimeMissing, TargetError
 from reusebench.targets.programs import PRELOAD
 from reusebench.targets.resolve import Selection, parse_target
-from reusebench.targets.rknn_library import architecture_of_this_python
+from reusebench.targets.rknn_library import RknnLibrary, architecture_of_this_python
 from reusebench.targets.vboard.guest import Guest
 from tests.helpers.support import own_environment
 from tests.targets.library_files import write_library
@@ -232,6 +233,40 @@ def test_targets_that_are_not_ready(tmp_path: Path) -> None:
     ):
         with pytest.raises(TargetError, match=sentence):
             parse_target(Selection(text, path), _RKNN)
+
+
+def test_a_virtual_board_finds_a_library(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The newest here for the chip that the board is ready for, or the one in the variable."""
+    folder = cache_root() / "rknn"
+    folder.mkdir(parents=True)
+    for version in ("1.5.2", "1.6.0", "2.3.2"):
+        write_library(folder / f"{version}.so", version=version)
+    write_library(folder / "mini.so", "librknnmrt", "2.3.2")
+    monkeypatch.setattr(resolve, "guest", lambda *_: Guest(("python",), {}))
+    monkeypatch.setattr(resolve, "ensure_bytecode", lambda *_: None)
+
+    def chosen() -> str:
+        seen: list[RknnLibrary] = []
+        monkeypatch.setattr(resolve, "machine_of", seen.append)
+        parse_target(Selection("vboard:rk3588"), _RKNN)
+        return seen[0].version
+
+    monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
+    assert chosen() == "2.3.2"
+    assert capsys.readouterr().err == f"--rknn-library {folder / '2.3.2.so'}: librknnrt 2.3.2\n"
+    monkeypatch.setattr(
+        resolve, "missing_parts", lambda library: ["qemu"] * (library.version == "2.3.2")
+    )
+    assert chosen() == "1.6.0"
+    monkeypatch.setattr(resolve, "missing_parts", lambda _: ["qemu"])
+    with pytest.raises(TargetError, match=r"board install --rknn-library .*/2\.3\.2\.so$"):
+        chosen()
+
+    monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
+    monkeypatch.setenv("REUSEBENCH_RKNN_LIBRARY", str(folder / "1.5.2.so"))
+    assert chosen() == "1.5.2"
 
 
 def test_a_board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

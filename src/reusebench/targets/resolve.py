@@ -13,6 +13,7 @@ from pathlib import Path
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE, find_library
 from reusebench.samplers.host import LOCAL_HOST
+from reusebench.system.cache import cache_root
 from reusebench.system.package import START, python_command
 from reusebench.targets.boards import Board, boards
 from reusebench.targets.chips import CHIPS, chip_of
@@ -24,7 +25,12 @@ from reusebench.targets.interpreters import finds_runtime, interpreter_problem, 
 from reusebench.targets.programs import DRIVER, PRELOAD
 from reusebench.targets.protocol.base import C
 from reusebench.targets.protocol.c_driver import C_PROTOCOL
-from reusebench.targets.rknn_library import RknnLibrary, architecture_of, read_library
+from reusebench.targets.rknn_library import (
+    RknnLibrary,
+    architecture_of,
+    find_libraries,
+    read_library,
+)
 from reusebench.targets.sandbox import sandbox_problem
 from reusebench.targets.target import THIS_INTERPRETER, Target
 from reusebench.targets.vboard.bytecode import ensure_bytecode
@@ -76,9 +82,30 @@ def parse_target(selection: Selection, entry: RuntimeEntry) -> Target:
             "--rknn-library board is the library of a remote board: give its file, or leave it out"
         )
     library = None if rknn_library is None else read_library(rknn_library)
+    if library is None and is_virtual(text) and entry.module is None:
+        library = _library_for_virtual_board(text.partition(":")[2])
     if selection.driver == C:
         return _with_native_driver(selection, library, entry)
     return _local(selection, library, entry)
+
+
+def _library_for_virtual_board(chip: str) -> RknnLibrary | None:
+    """Return the library that LIBRARY_VARIABLE names, else the newest one here for the chip.
+
+    One that the virtual board is ready for precedes newer ones. None: there is none for the chip.
+    """
+    named = os.environ.get(LIBRARY_VARIABLE)
+    if named:
+        return read_library(Path(named))
+
+    fitting = [library for library in find_libraries() if chip in library.chips()]
+    if not fitting:
+        return None
+
+    ready = [library for library in fitting if not missing_parts(library)]
+    library = (ready or fitting)[-1]
+    _show_step(f"--rknn-library {library.path}: {library.kind} {library.version}")
+    return library
 
 
 def is_far(text: str) -> bool:
@@ -170,7 +197,8 @@ def check_chip(name: str, library: RknnLibrary | None) -> RknnLibrary:
     if library is None:
         raise TargetError(
             f"--target vboard:{name} runs Rockchip's own library: name its file with --rknn-library"
-            f" FILE ({runtime}.so for Linux, from Rockchip's RKNN SDK)"
+            f" FILE ({runtime}.so for Linux, from Rockchip's RKNN SDK), or copy it to"
+            f" {cache_root() / 'rknn'}"
         )
     if library.kind != runtime:
         raise TargetError(
