@@ -167,6 +167,10 @@ def test_the_glossary(reusebench: Reusebench) -> None:
     (turn,) = result_of(reusebench("glossary", "In turn", "--lang", "zh-CN", "--json"))
     assert turn["name"] == "in_turn"
     assert reusebench("glossary", "dup").out.startswith("dup: ")
+    assert reusebench("glossary", "full dup").out.startswith("Full dup: One model for all streams")
+    chinese = reusebench("glossary", "上下文", "--lang", "zh-CN").out
+    assert chinese.startswith("上下文\uff08context\uff09: ")
+    assert reusebench("glossary", "npu_peak").out.startswith("peak of NPU memory: The most that ")
 
 
 def test_results(tmp_path: Path, reusebench: Reusebench) -> None:
