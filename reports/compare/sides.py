@@ -27,10 +27,11 @@ def side(runs: Sequence[Run]) -> str:
 def remarks(changes: Changes) -> Iterator[str]:
     """Yield the meaning of the tables, and the configurations that are not in them."""
     if changes.rows:
+        count = len(changes.rows)
+        rows = "this row" if count == 1 else f"all {count} rows together"
         yield (
             f"base, head: median (repeats). change: of the means. interval: {CONFIDENCE:.0%} for"
-            f" all {len(changes.rows)} rows together. smallest: the smallest change that these"
-            " repeats could have shown."
+            f" {rows}. smallest: the smallest change that these repeats could have shown."
         )
         yield noise(changes.rows)
     yield from exceptions(changes)
