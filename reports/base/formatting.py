@@ -34,8 +34,10 @@ __all__ = [
     "doubted",
     "gigabytes",
     "in_metric_unit",
+    "level_amount",
     "megabytes",
     "metric_amount",
+    "metric_level",
     "metric_number",
     "metric_unit",
     "mib",
@@ -195,6 +197,29 @@ def metric_number(value: float, metric: Metric, sign: bool = False) -> str:
     """
     text, unit = _metric_value(value, metric, sign)
     return text if unit == metric_unit(metric) else f"{text} {unit}"
+
+
+def metric_level(value: float, metric: Metric) -> str:
+    """Return the value of a result, without the unit, in the digits of every other place.
+
+    Changes have more digits than levels: see metric_number.
+    """
+    figure = Figure(value)
+    texts = {
+        BYTES: lambda: mib(figure, metric.is_pinned),
+        NANOSECONDS: lambda: milliseconds(figure),
+        PER_SECOND: lambda: per_second(figure),
+        PERCENT: lambda: percent(figure),
+    }
+    text = texts[metric.unit]()
+    is_lost = value != 0 and not text.strip("-0.")
+    return metric_number(value, metric) if is_lost else text
+
+
+def level_amount(value: float, metric: Metric) -> str:
+    """Return the value of a result with its unit."""
+    text = metric_level(value, metric)
+    return text if " " in text else f"{text} {metric_unit(metric)}"
 
 
 def metric_amount(value: float, metric: Metric, sign: bool = False) -> str:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from reusebench.reports.base.formatting import EMPTY, metric_amount, metric_number
+from reusebench.reports.base.formatting import EMPTY, level_amount, metric_amount, metric_level
 from reusebench.reports.base.table import markdown
 from reusebench.reports.compare.changes import Change, Changes, Unmeasured
 from reusebench.reports.compare.gate import NOT_HELD, UNDECIDED, WORSE, GateResult, Held
@@ -75,7 +75,7 @@ class _Row:
         """The cells in the order of _HEADS."""
         metric = self.change.metric
         difference = self.change.difference
-        base = metric_number(difference.base_median, metric)
+        base = metric_level(difference.base_median, metric)
         allowed = EMPTY
         if self.held:
             allowed = metric_amount(min(held.allowed for held in self.held), metric)
@@ -84,7 +84,7 @@ class _Row:
             verdict,
             _code(self.name),
             metric.name.replace("_", " "),
-            _unbroken(f"{base} → {metric_amount(difference.head_median, metric)}"),
+            _unbroken(f"{base} → {level_amount(difference.head_median, metric)}"),
             _unbroken(size_words(self.change)),
             _unbroken(allowed),
         ]

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reusebench.reports.base.formatting import metric_amount, metric_number, metric_unit
+from reusebench.reports.base.formatting import (
+    level_amount,
+    metric_amount,
+    metric_level,
+    metric_number,
+    metric_unit,
+)
 from reusebench.reports.compare.changes import Change, Unmeasured
 from reusebench.reports.compare.gate import (
     NOT_HELD,
@@ -97,8 +103,8 @@ def change_words(change: Change) -> str:
     difference = change.difference
     metric = change.metric
     return (
-        f"{metric_number(difference.base_median, metric)} ->"
-        f" {metric_amount(difference.head_median, metric)}, {size_words(change)}"
+        f"{metric_level(difference.base_median, metric)} ->"
+        f" {level_amount(difference.head_median, metric)}, {size_words(change)}"
     )
 
 

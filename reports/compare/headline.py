@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reusebench.reports.base.formatting import metric_amount
+from reusebench.reports.base.formatting import level_amount
 from reusebench.reports.compare.changes import Change, Changes, Unmeasured
 from reusebench.reports.compare.gate import NOT_HELD, UNDECIDED, WITHIN, WORSE, GateResult
 
@@ -82,8 +82,8 @@ def change_in_short(change: Change) -> str:
     percent = "" if difference.percent is None else f" ({difference.percent:+.1f} %)"
     return (
         f"{change.metric.name.replace('_', ' ')} of {change.configuration.name}:"
-        f" {metric_amount(difference.base_median, change.metric)} →"
-        f" {metric_amount(difference.head_median, change.metric)}{percent}"
+        f" {level_amount(difference.base_median, change.metric)} →"
+        f" {level_amount(difference.head_median, change.metric)}{percent}"
     )
 
 

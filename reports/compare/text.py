@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tabulate import tabulate
 
-from reusebench.reports.base.formatting import EMPTY, metric_number, metric_unit
+from reusebench.reports.base.formatting import EMPTY, metric_level, metric_number, metric_unit
 from reusebench.reports.compare.changes import DISTURBED, SHORT, Change, Changes
 from reusebench.reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW
 from reusebench.reports.compare.gate import GateResult
@@ -88,8 +88,8 @@ def _cells(change: Change) -> list[str]:
         interval = f"{low} .. {high}"
         smallest = metric_number(difference.error, metric)
     return [
-        f"{metric_number(difference.base_median, metric)} ({difference.base_count})",
-        f"{metric_number(difference.head_median, metric)} ({difference.head_count})",
+        f"{metric_level(difference.base_median, metric)} ({difference.base_count})",
+        f"{metric_level(difference.head_median, metric)} ({difference.head_count})",
         metric_number(difference.change, metric, sign=True),
         interval,
         EMPTY if difference.percent is None else f"{difference.percent:+.1f}",

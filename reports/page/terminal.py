@@ -13,6 +13,7 @@ from rich.text import Text
 from reusebench.reports.base.formatting import (
     doubted,
     mib,
+    milliseconds,
     per_second,
     percent,
     seconds,
@@ -41,7 +42,7 @@ from reusebench.reports.shared.answers import (
     not_supported,
     virtual_note,
 )
-from reusebench.reports.shared.comparison import latency_text, name_in_words
+from reusebench.reports.shared.comparison import latency_sentences, name_in_words
 from reusebench.reports.streams.sentences import (
     frame_sentences,
     growth_sentences,
@@ -58,14 +59,14 @@ from reusebench.storage.savings import APPLICATION, NPU
 _Columns = dict[tuple[str, str], Callable[[Row], str]]
 
 _SPEED: _Columns = {
-    ("latency", "ms"): lambda row: latency_text(row, spread=False),
+    ("latency", "ms"): lambda row: milliseconds(row.latency, spread=False),
     ("rate", "/s"): lambda row: per_second(row.throughput, spread=False),
 }
 _APPLICATION: _Columns = {
     ("application", "MiB"): lambda row: _application_memory(row, spread=True),
-    ("saved", "%"): lambda row: percent(row.saved_percent()),
+    ("saved", "%"): lambda row: _saved(row, percent(row.saved_percent())),
     **_SPEED,
-    ("saved", "MiB"): lambda row: mib(row.saved()),
+    ("saved", "MiB"): lambda row: _saved(row, mib(row.saved())),
     ("system", "MiB"): lambda row: mib(row.memory("system_memory_bytes"), spread=False),
 }
 _NPU: _Columns = {
@@ -77,8 +78,8 @@ _NPU: _Columns = {
 }
 _STREAMS: _Columns = {
     ("application", "MiB"): lambda row: _application_memory(row, spread=False),
-    ("saved", "MiB"): lambda row: mib(row.saved(), spread=False),
-    ("saved", "%"): lambda row: percent(row.saved_percent()),
+    ("saved", "MiB"): lambda row: _saved(row, mib(row.saved(), spread=False)),
+    ("saved", "%"): lambda row: _saved(row, percent(row.saved_percent())),
 }
 _FRAMES: _Columns = {
     ("frames", "/s"): lambda row: frame_rate(all_frames(row), spread=False),
@@ -107,6 +108,7 @@ def print_group(group: Group, label: str, texts: Texts, console: Console) -> Non
     """Print the table of a group, notes, and warnings; streams have tables of their own."""
     compared = [row for row in group.rows if row.is_compared]
     _print_comparison(group, label, compared, texts, console)
+    _print_list(latency_sentences(compared, texts), console)
     for note in (virtual_note(group, texts), memory_note(group, texts)):
         if note:
             console.print(note, highlight=False)
@@ -279,6 +281,10 @@ def _without_speed(columns: _Columns) -> _Columns:
 
 def _application_memory(row: Row, spread: bool) -> str:
     return doubted(mib(row.memory(APPLICATION), spread=spread), row.is_short)
+
+
+def _saved(row: Row, text: str) -> str:
+    return doubted(text, row.is_compared_with_short)
 
 
 def _print_list(sentences: Iterable[str | None], console: Console) -> None:

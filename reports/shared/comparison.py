@@ -117,11 +117,11 @@ def figure_cells(row: Row, columns: Sequence[str]) -> list[str]:
     return cells
 
 
-def latency_text(row: Row, spread: bool = True) -> str:
+def latency_text(row: Row) -> str:
     """Return the latency in ms; of several models the lowest and the highest."""
     latencies = [figure for _, figure in row.model_latencies]
     if len(latencies) < 2:
-        return milliseconds(row.latency, spread)
+        return milliseconds(row.latency)
     medians = sorted(latency.median for latency in latencies)
     lowest, highest = (milliseconds(Figure(median)) for median in (medians[0], medians[-1]))
     return lowest if lowest == highest else f"{lowest} ... {highest}"
@@ -130,6 +130,20 @@ def latency_text(row: Row, spread: bool = True) -> str:
 def name_in_words(row: Row, texts: Texts) -> str:
     """Return the name of the row's scenario, and of those with an equal plan."""
     return " = ".join(map(texts.scenario, row.names))
+
+
+def latency_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
+    """Return the latency of each model, for each row with several."""
+    sentences = []
+    for row in rows:
+        latencies = row.model_latencies
+        if len(latencies) > 1:
+            parts = []
+            for model, latency in latencies:
+                parts.append(texts("latency_of", model=model, latency=milliseconds(latency)))
+            words = {"scenario": texts.scenario(row.scenario), "parts": texts.joined(parts)}
+            sentences.append(texts("latencies_of", **words))
+    return sentences
 
 
 def against(row: Row, texts: Texts) -> str:

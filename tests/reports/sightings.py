@@ -17,7 +17,16 @@ from reusebench.storage.measured_figure import DOUBT
 from reusebench.storage.runs import Measured
 from tests.reports.pages import readable
 
-__all__ = ["ANY", "Sighting", "in_export", "in_line", "in_tables", "in_terminal", "on_page"]
+__all__ = [
+    "ANY",
+    "Sighting",
+    "in_comparison",
+    "in_export",
+    "in_line",
+    "in_tables",
+    "in_terminal",
+    "on_page",
+]
 
 #: Heads of the page's tables, by figure. MAIN is NPU memory, or without it application memory.
 _HEADS = {
@@ -88,6 +97,7 @@ def on_page(html: str, texts: Texts, scenarios: Sequence[str]) -> Iterator[Sight
     yield from _in_page_tables(html, texts, scenarios)
     for line in readable(html).splitlines():
         yield from _in_sentences(line, place, texts, scenarios)
+        yield from _in_other_sentences(line, place, texts, scenarios)
 
 
 def in_terminal(text: str, texts: Texts, scenarios: Sequence[str]) -> Iterator[Sighting]:
@@ -104,7 +114,9 @@ def in_terminal(text: str, texts: Texts, scenarios: Sequence[str]) -> Iterator[S
                 yield from _sightings(named[1], figure, "terminal", text)
         else:
             columns = columns if line.strip() else []
-            yield from _in_sentences(line.removeprefix("- "), "terminal", texts, scenarios)
+            sentence = line.removeprefix("- ")
+            yield from _in_sentences(sentence, "terminal", texts, scenarios)
+            yield from _in_other_sentences(sentence, "terminal", texts, scenarios)
 
 
 def in_line(scenario: str, line: str, is_npu: bool) -> Iterator[Sighting]:
@@ -145,6 +157,17 @@ def in_tables(folder: Path) -> Iterator[Sighting]:
                     yield from _sightings(scenario, figure, f"{name} table", text)
 
 
+#: Metrics of comparisons, by figure.
+_METRICS = {
+    "application_memory": "application",
+    "npu_memory": "npu",
+    "system_memory": "system",
+    "latency": "latency",
+    "throughput": "rate",
+    "frames_lost": "lost",
+}
+
+
 def in_export(
     form: str, benchmarks: Mapping[str, Figure], names: Mapping[str, Measured]
 ) -> Iterator[Sighting]:
@@ -166,6 +189,21 @@ def in_export(
         if measured.model:
             scenario = f"{scenario} {measured.model}"
         yield from _sightings(scenario, figure, form, write(value))
+
+
+def in_comparison(text: str, names: Mapping[str, Measured]) -> Iterator[Sighting]:
+    """Yield the figures of a comparison; `names` has the measurement of each short name."""
+    figure = None
+    for line in text.splitlines():
+        title = line.partition(", ")[0]
+        figure = _METRICS.get(title, figure if line.strip() else None)
+        name, *cells = re.split(r" {2,}", line)
+        if figure and name in names:
+            measured = names[name]
+            model = f" {measured.model}" if measured.model else ""
+            scenario = f"{measured.configuration.name}{model}"
+            for cell in cells[:2]:
+                yield from _sightings(scenario, figure, "compare", cell.partition(" (")[0])
 
 
 def _sightings(scenario: str, figure: str, place: str, text: str) -> Iterator[Sighting]:
@@ -203,13 +241,25 @@ def _cells(html: str, pattern: str) -> list[str]:
     return [entities.unescape(cell) for cell in re.findall(pattern, html, re.DOTALL)]
 
 
-def _in_sentences(
+def _in_other_sentences(
     line: str, place: str, texts: Texts, scenarios: Sequence[str]
 ) -> Iterator[Sighting]:
+    """Yield the figures of the sentence that opens the page, and the latencies of models."""
     opening = _pattern(texts.words["answer_sentence"]).search(line)
     if opening:
         for name, figure in _OPENING.items():
             yield from _sightings(ANY, figure, f"{place}, answer", opening[name])
+    names = {texts.scenario(name): name for name in scenarios}
+    listed = _pattern(texts.words["latencies_of"]).fullmatch(line)
+    if listed and listed["scenario"] in names:
+        for part in re.finditer(rf"(\S+) ({_NUMBER} ±[\d,.]+) ms", listed["parts"]):
+            scenario = f"{names[listed['scenario']]} {part[1]}"
+            yield from _sightings(scenario, "latency", f"{place}, latencies", part[2])
+
+
+def _in_sentences(
+    line: str, place: str, texts: Texts, scenarios: Sequence[str]
+) -> Iterator[Sighting]:
     names = {texts.scenario(name): name for name in scenarios}
     for key, figures in _SENTENCES.items():
         found = _pattern(texts.words[key]).match(line)

@@ -17,16 +17,21 @@ from reusebench.harness.result_text import result_text
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import TABLE_FORMATS
 from reusebench.reports.base.texts import LANGUAGES, texts_of
+from reusebench.reports.compare.changes import compare_runs
 from reusebench.reports.compare.exports import EXPORTS, absent_metrics, export_runs, name_of
+from reusebench.reports.compare.names import short_names
+from reusebench.reports.compare.text import as_text
 from reusebench.reports.material import Material, read_material
 from reusebench.reports.page.exported_tables import write_tables
 from reusebench.reports.page.index import write_report
 from reusebench.reports.page.terminal import print_group
+from reusebench.storage.metrics import METRICS
 from reusebench.storage.result import Result
 from reusebench.storage.runs import run_of
 from tests.reports.sightings import (
     ANY,
     Sighting,
+    in_comparison,
     in_export,
     in_line,
     in_tables,
@@ -88,6 +93,7 @@ _PLACES = {
     "live line",
     "bencher",
     "github",
+    "compare",
     "comparison table",
 }
 #: Key: a kind of run; value: a function that makes its results.
@@ -200,6 +206,15 @@ def _exported(material: Material) -> Iterable[Sighting]:
         yield from in_export(form, values, named)
 
 
+def _compared(material: Material) -> Iterable[Sighting]:
+    (run,) = map(run_of, material.files)
+    changes = compare_runs([run], [run], (), METRICS)
+    short = short_names([change.configuration for change in changes.rows])
+    of_configuration = {measured.configuration: measured for measured in run.measured}
+    names = {name: of_configuration[configuration] for configuration, name in short.items()}
+    yield from in_comparison(as_text(changes, None), names)
+
+
 def _sightings(storage: Path, infos: list[Result]) -> list[Sighting]:
     write_run(storage, infos)
     material = read_material([storage], None)
@@ -212,6 +227,7 @@ def _sightings(storage: Path, infos: list[Result]) -> list[Sighting]:
     found += in_terminal(_printed(material), _ENGLISH, scenarios)
     found += _live(infos)
     found += _exported(material)
+    found += _compared(material)
     found += in_tables(write_tables(material, storage / "tables", TABLE_FORMATS))
     has_npu = any(sighting.figure == "npu" for sighting in found)
     return [_without_main(sighting, has_npu) for sighting in found]

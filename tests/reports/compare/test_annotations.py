@@ -42,7 +42,7 @@ def test_what_is_worse_is_an_error_and_what_is_open_a_warning() -> None:
     found = commands(text)
     assert [command["level"] for command in found] == ["error", "warning", "notice"]
     assert found[0]["title"] == f"{MEMORY}:5%: onnxruntime plan (4 x 3, model-a)"
-    assert "50.00 -> 90.00 MiB, +40.00" in found[0]["message"]
+    assert "50.0 -> 90.0 MiB, +40.00" in found[0]["message"]
     assert "allowed 2.50 MiB" in found[0]["message"]
     assert "may be worse" not in found[2]["message"]
 

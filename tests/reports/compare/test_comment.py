@@ -41,7 +41,7 @@ def test_the_worst_comes_first_and_what_did_not_change_is_folded() -> None:
     lines = text.splitlines()
     assert lines[0] == MARKER
     assert lines[1] == (
-        "### ❌ Worse than allowed: application memory of worst: 50.00 MiB → 90.00 MiB (+80.0 %),"
+        "### ❌ Worse than allowed: application memory of worst: 50.0 MiB → 90.0 MiB (+80.0 %),"
         " and 1 more"
     )
     rows = [line.split(" | ")[:2] for line in shown(text).splitlines() if "| `" in line]
