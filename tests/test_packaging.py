@@ -65,3 +65,16 @@ def test_a_checkout_without_links_is_told(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert "ImportError: reusebench is not whole: bench is no folder" in done.stderr
+
+
+def test_the_image_gets_what_an_installation_needs() -> None:
+    """The container's context has the package, its links, and the files that pyproject.toml names;
+    all else stays out.
+    """
+    lines = (CHECKOUT / ".containerignore").read_text(encoding="utf-8").split()
+    assert lines[0] == "**"
+    taken = {line[1:] for line in lines if line.startswith("!")}
+    assert {name for name in taken if not (CHECKOUT / name).exists()} == set()
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    needed = {"pyproject.toml", "src", project["readme"], *project["license-files"], *_LINKS}
+    assert needed <= taken

@@ -2,8 +2,8 @@
 
     python3 tools/action/comment.py NUMBER FILE
 
-The first line of the file marks the comment. A token that may not write is no error of the build:
-pull requests from forks have one. Uses the standard library alone.
+The first line of the file marks the comment. A comment that cannot be written is no error of the
+build: pull requests from forks have a token that may not. Uses the standard library alone.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from typing import Any
 #: Comments of an answer, the most that GitHub gives.
 _PAGE = 100
 _TIME_LIMIT_S = 30
-#: Answers to a token that may not write.
-_FORBIDDEN = (401, 403, 404)
 
 
 def main(number: str, path: str) -> int:
@@ -38,13 +36,11 @@ def main(number: str, path: str) -> int:
                 f"{comments.rpartition('/issues/')[0]}/issues/comments/{own}",
                 {"body": body},
             )
-    except urllib.error.HTTPError as error:
-        if error.code not in _FORBIDDEN:
-            raise
+    except urllib.error.URLError as error:
         print(
-            f"::warning title=reusebench::the comment could not be written ({error.code}): the job"
-            " needs `permissions: pull-requests: write`, which a fork's pull request has not. The"
-            " summary of the job has it"
+            f"::warning title=reusebench::the comment could not be written ({error}): the job needs"
+            " `permissions: pull-requests: write`, which a fork's pull request has not. The summary"
+            " of the job has it"
         )
     return 0
 
