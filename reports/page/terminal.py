@@ -24,6 +24,7 @@ from reusebench.reports.page.index import SECTIONS
 from reusebench.reports.results.programs import StoredProgram
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.runtime_comparison import runtime_comparison
+from reusebench.reports.results.system_memory import hidden_system_memory
 from reusebench.reports.sections.answer import opening, warnings_of
 from reusebench.reports.sections.leaks import leak_sentences, level_sentences
 from reusebench.reports.sections.limit import limit_sentences
@@ -40,6 +41,7 @@ from reusebench.reports.shared.answers import (
     group_warnings,
     memory_note,
     not_supported,
+    system_memory_note,
     virtual_note,
 )
 from reusebench.reports.shared.comparison import latency_sentences, name_in_words
@@ -109,7 +111,11 @@ def print_group(group: Group, label: str, texts: Texts, console: Console) -> Non
     compared = [row for row in group.rows if row.is_compared]
     _print_comparison(group, label, compared, texts, console)
     _print_list(latency_sentences(compared, texts), console)
-    for note in (virtual_note(group, texts), memory_note(group, texts)):
+    for note in (
+        virtual_note(group, texts),
+        memory_note(group, texts),
+        system_memory_note(group, texts),
+    ):
         if note:
             console.print(note, highlight=False)
     _print_list([*answers(compared, texts), not_supported(compared, texts)], console)
@@ -219,7 +225,9 @@ def _print_comparison(
     if not rows:
         console.print(title, style="italic")
         return
-    columns = _NPU if group.has_npu_memory else _APPLICATION
+    columns = dict(_NPU if group.has_npu_memory else _APPLICATION)
+    if hidden_system_memory(group):
+        columns.pop(("system", "MiB"), None)
     if not group.computes:
         columns = _without_speed(columns)
     measured = [row for row in rows if row.measured]

@@ -12,7 +12,7 @@ from reusebench.reports.results.memory_use import npu_source
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.node_orders import node_order_note
 from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
-from reusebench.reports.shared.answers import memory_note, virtual_note
+from reusebench.reports.shared.answers import memory_note, system_memory_note, virtual_note
 from reusebench.scenarios.catalogue import MODEL_SETS
 from reusebench.storage.group_charge import charge_words
 from reusebench.storage.result import PSS
@@ -41,6 +41,7 @@ class MeasuredSection(GroupSection):
         notes = [
             virtual_note(group, texts),
             memory_note(group, texts),
+            system_memory_note(group, texts),
             *(texts(f"npu_source_{source}") for source in sources if source),
             *_model_notes(group, texts),
             node_order_note(group, texts),

@@ -23,6 +23,7 @@ from reusebench.reports.results.colours import (
 )
 from reusebench.reports.results.memory_use import npu_source
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.system_memory import hidden_system_memory
 from reusebench.reports.sections.section import GroupSection, GroupView, Values
 from reusebench.reports.shared.comparison import comparison_columns, figure_cells
 from reusebench.reports.shared.drawn_rows import drawn_rows
@@ -168,6 +169,8 @@ def details_table(group: Group, texts: Texts) -> Table:
     left_out = set(comparison_columns(group))
     if not group.computes:
         left_out.add("column_load")
+    if hidden_system_memory(group):
+        left_out.add("column_system")
     columns = [column for column in _DETAILS if column not in left_out]
     lines = []
     for row in group.rows:

@@ -26,6 +26,7 @@ from reusebench.reports.results.combined_mechanisms import (
 from reusebench.reports.results.copies import copied
 from reusebench.reports.results.memory_use import FindingSummary, findings_of
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.system_memory import hidden_system_memory
 from reusebench.reports.shared.shortage import short_row
 from reusebench.scenarios.catalogue import LEAN, scenarios_of
 from reusebench.storage.measured_figure import DOUBT
@@ -98,6 +99,18 @@ def memory_note(group: Group, texts: Texts) -> str | None:
     """Return the remarks on memory that do not make figures doubtful; None if there are none."""
     remarked = _remarked(group, texts, lambda info: info.memory_remarks)
     return texts("note_memory", rows=remarked) if remarked else None
+
+
+def system_memory_note(group: Group, texts: Texts) -> str | None:
+    """Return the reason why system memory is left out; None if it is shown."""
+    hidden = hidden_system_memory(group)
+    if hidden is None:
+        return None
+    return texts(
+        "note_system_memory",
+        noise=mib(Figure(hidden.noise_bytes)),
+        largest=mib(Figure(hidden.largest_bytes)),
+    )
 
 
 def _has_one_repeat(row: Row) -> bool:

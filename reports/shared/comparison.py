@@ -17,6 +17,7 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.system_memory import hidden_system_memory
 from reusebench.reports.shared.shortage import outcome_in_words
 from reusebench.storage.savings import NPU
 
@@ -47,12 +48,11 @@ FIGURE_COLUMNS: dict[str, Callable[[Row], str]] = {
 _SPEED = ("column_latency", "column_throughput")
 #: Figures that are right even if memory was short.
 _NEVER_SHORT = ("column_npu", "column_npu_saved", "column_npu_saved_percent", "column_repeats")
-_COMPARISON = (
+_COMPARISON: tuple[str, ...] = (
     "column_application",
     "column_trimmed",
     "column_saved",
     "column_saved_percent",
-    "column_system",
 )
 _NPU_COMPARISON = (
     "column_npu",
@@ -101,9 +101,10 @@ def comparison_columns(group: Group) -> Sequence[str]:
         return (*_NPU_COMPARISON, *application, *_SPEED)
     if group.has_npu_memory:
         return (*_NPU_COMPARISON, *_VIRTUAL_COMPARISON)
-    if group.computes:
-        return (*_COMPARISON, *_SPEED)
-    return _COMPARISON
+    columns = _COMPARISON
+    if not hidden_system_memory(group):
+        columns = (*columns, "column_system")
+    return (*columns, *_SPEED) if group.computes else columns
 
 
 def figure_cells(row: Row, columns: Sequence[str]) -> list[str]:

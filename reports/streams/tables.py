@@ -21,6 +21,7 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.system_memory import hidden_system_memory
 from reusebench.reports.shared.comparison import FIGURE_COLUMNS, against
 from reusebench.reports.streams.growth import HEAP, growth
 from reusebench.reports.streams.sentences import growth_in_words
@@ -91,13 +92,14 @@ def memory_table(
 
 def _memory_columns(group: Group) -> tuple[str, ...]:
     """Return the columns of memory that mean something for the group."""
+    system = () if hidden_system_memory(group) else ("column_system",)
     if not group.has_npu_memory:
         saved = ("column_saved", "column_saved_percent") if group.computes else _VIRTUAL_SAVED
-        return ("column_system", "column_application", *saved)
+        return (*system, "column_application", *saved)
     if not group.computes:
         return (*_NPU, "column_application", *_VIRTUAL_SAVED)
     saved = ("column_application_saved", "column_application_saved_percent")
-    return ("column_system", *_NPU, "column_application", *saved)
+    return (*system, *_NPU, "column_application", *saved)
 
 
 def _memory_cell(row: Row, column: str) -> str:
