@@ -87,6 +87,14 @@ def test_limits(compare: Callable[..., Ended]) -> None:
     assert "passed application_memory:2%+512KiB: 2 compared" in done.out
 
 
+def test_a_limit_is_held_beside_other_metrics(compare: Callable[..., Ended]) -> None:
+    """--metric adds figures to those of the limits."""
+    done = compare(1, 2, *LIMIT, "--metric", "latency")
+    assert done.exit_code == 0
+    assert "latency, ms" in done.out
+    assert "passed application_memory:2%+512KiB: 2 compared" in done.out
+
+
 def test_a_run_is_not_compared_with_itself(compare: Callable[..., Ended], storage: Path) -> None:
     """Runs of the head are left out of the base; if none is left, a sentence says so."""
     done = compare(storage, "latest")

@@ -163,7 +163,7 @@ def compare(
     if strict and not limits:
         raise click.UsageError("--strict is about limits: add --fail METRIC:PERCENT%+AMOUNT")
     known = KnownRuns.read_if_any(storages, project)
-    compared = metrics or _default_metrics(limits)
+    compared = _compared_metrics(metrics, limits)
     sides = _sides(known, base, head, compared, across)
     all_runs = {run.path.resolve(): run for run in (*known.runs, *sides.base)}.values()
     changes = compare_runs(sides.base, sides.head, all_runs, compared, across)
@@ -253,11 +253,12 @@ def _write(path: Path, text: str) -> None:
         ) from None
 
 
-def _default_metrics(limits: Sequence[GateLimit]) -> list[Metric]:
-    """Return the metrics of the limits; without limits, the metrics of DEFAULT_METRICS."""
-    if limits:
-        return list(dict.fromkeys(limit.metric for limit in limits))
-    return [find_metric(name) for name in DEFAULT_METRICS]
+def _compared_metrics(metrics: Sequence[Metric], limits: Sequence[GateLimit]) -> list[Metric]:
+    """Return the chosen metrics and those of the limits; without any, the metrics of
+    DEFAULT_METRICS.
+    """
+    chosen = dict.fromkeys((*metrics, *(limit.metric for limit in limits)))
+    return list(chosen) or [find_metric(name) for name in DEFAULT_METRICS]
 
 
 def _compare_versions(
