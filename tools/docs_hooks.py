@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from mkdocs.plugins import event_priority
+
 _CHINESE = "zh-CN/"
 _INDEX = "search/search_index.json"
 #: The line that leads to the page in the other language; the site has a menu for it.
@@ -34,7 +36,7 @@ def on_post_page(output: str, page: Any, **_: object) -> str:
     return _BASE.sub(f'"base": "{folder}"', output, count=1)
 
 
-def on_post_build(config: Any, **_: object) -> None:
+def _divide_index(config: Any, **_: object) -> None:
     """Divide the search index, which has the pages of both languages."""
     path = Path(config["site_dir"]) / _INDEX
     if not path.is_file():
@@ -52,3 +54,7 @@ def on_post_build(config: Any, **_: object) -> None:
 def _write(path: Path, index: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")
+
+
+# After the plug-in i18n, whose priority is -100.
+on_post_build = event_priority(-200)(_divide_index)
