@@ -160,7 +160,9 @@ def phase_text(phase: Phase, name: str, texts: Texts) -> str:
         return _memory_text(phase, figure, texts)
     if name == "process_peak_rss":
         return mib(figure) if all(phase.process_peaks_exact) else f"≥ {mib(figure)}"
-    return _sum_text(phase, figure) if name == "application_peak_rss" else mib(figure)
+    if name == "application_peak_rss":
+        return _sum_text(phase, figure)
+    return mib(figure, npu=name.startswith("npu"))
 
 
 def _memory_text(phase: Phase, figure: Figure, texts: Texts) -> str:

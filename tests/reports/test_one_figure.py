@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from reusebench.harness.result_text import result_text
+from reusebench.recorder.summary import print_figures
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import TABLE_FORMATS
 from reusebench.reports.base.texts import LANGUAGES, texts_of
@@ -24,10 +25,13 @@ from reusebench.reports.compare.text import as_text
 from reusebench.reports.material import Material, read_material
 from reusebench.reports.page.exported_tables import write_tables
 from reusebench.reports.page.index import write_report
-from reusebench.reports.page.terminal import print_group
+from reusebench.reports.page.terminal import print_group, print_programs
+from reusebench.reports.sections.programs import program_records
+from reusebench.storage.formatting import mib, seconds
 from reusebench.storage.metrics import METRICS
 from reusebench.storage.result import Result
 from reusebench.storage.runs import run_of
+from tests.reports.pages import readable
 from tests.reports.sightings import (
     ANY,
     Sighting,
@@ -52,6 +56,7 @@ from tests.reports.stored import (
     write_run,
 )
 from tests.reports.stored_kinds import plan_results
+from tests.reports.stored_programs import Repeat, program, write_programs
 from tests.reports.stored_streams import Frames, streams_result
 
 _ENGLISH = texts_of("en")
@@ -239,6 +244,50 @@ def _without_main(sighting: Sighting, has_npu: bool) -> Sighting:
     for figure in ("saved", "saved_percent"):
         names[f"main_{figure}"] = f"npu_{figure}" if has_npu else figure
     return sighting._replace(figure=names.get(sighting.figure, sighting.figure))
+
+
+def test_a_figure_of_a_program_is_one_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The recorder's summary, the report's terminal and page, the table and the exports agree."""
+    repeats = [Repeat({"load": size, "steady": size + 7}, npu=True) for size in (20.1, 23.4, 21.2)]
+    recorded = program("player", repeats)
+    write_programs(tmp_path, [recorded])
+    material = read_material([tmp_path], None)
+    paths = write_report(material, {}, tmp_path / "page", LANGUAGES[0])
+    print_figures(recorded)
+    console = Console(file=io.StringIO(), width=2000)
+    print_programs(material.programs, _ENGLISH, console)
+    assert isinstance(console.file, io.StringIO)
+    places = [
+        capsys.readouterr().err,
+        console.file.getvalue(),
+        *(readable(path.read_text(encoding="utf-8")) for path in paths),
+    ]
+    (run,) = map(run_of, material.files)
+    compared = as_text(compare_runs([run], [run], (), METRICS), None)
+    records = {record["phase"]: record for record in program_records(material.programs)}
+    for phase in recorded.phases:
+        memory = phase.memory
+        application = Figure.of(memory.application_memory_bytes)
+        npu = Figure.of(memory.npu_memory_bytes)
+        duration = Figure.of(phase.durations_ns)
+        assert application is not None
+        assert npu is not None
+        assert duration is not None
+        record = records[phase.name]
+        assert record["application_memory_bytes"] == application.median
+        assert record["application_memory_spread_bytes"] == application.spread
+        assert record["npu_memory_bytes"] == npu.median
+        assert record["duration_ns"] == duration.median
+        texts = [phase.name, seconds(duration, spread=False), mib(application)]
+        for place in places:
+            lines = place.splitlines()
+            assert any(all(text in line for text in texts) for line in lines), (texts, place)
+        for place in (places[0], *places[2:]):
+            assert mib(npu, npu=True) in place
+        assert mib(application, spread=False) in compared
+        assert mib(npu, npu=True, spread=False) in compared
 
 
 @pytest.mark.parametrize("kind", _KINDS)
