@@ -57,7 +57,7 @@ def test_the_help_has_names_of_today_alone(parser: argparse.ArgumentParser) -> N
 
 
 def test_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong option gets the nearest name; former names are not proposed, right ones not named."""
+    """A wrong option gets the nearest name of today; right ones are not named."""
     options = [SimpleNamespace(names=lambda: ["--repeats", "--fail", "--memory-fail"])]
     group = SimpleNamespace(options=options)
     parser: Any = SimpleNamespace(_groups=[group], _anonymous=group, extra_info={})
@@ -66,5 +66,6 @@ def test_proposals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", words)
     (proposals,) = parser.extra_info.values()
     assert str(proposals) == (
-        "the nearest to --repeat is --repeats; `reusebench bench --help` lists ours"
+        "the nearest to --repeat is --repeats; the nearest to --memory-fial is --fail;"
+        " `reusebench bench --help` lists ours"
     )

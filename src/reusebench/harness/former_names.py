@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from reusebench.system.option_names import FORMER_NAMES, FormerName, former_names_of, nearest
+from reusebench.system.option_names import BENCH, FORMER_NAMES, FormerName, former_names_of, nearest
 
 if TYPE_CHECKING:
     import pytest
@@ -67,13 +67,15 @@ class _Proposals:
 
     def __str__(self) -> str:
         names = self._names()
+        # A misspelt former name is told by its name of today.
+        today = {row.former: row.name for row in FORMER_NAMES if row.command == BENCH}
         words = [word.partition("=")[0] for word in sys.argv[1:]]
         wrong = [word for word in words if word.startswith("--") and word not in (*names, "--")]
         parts = []
         for word in wrong:
             near = nearest(word, names)
             if near:
-                parts.append(f"the nearest to {word} is {near}")
+                parts.append(f"the nearest to {word} is {today.get(near, near)}")
         return "; ".join([*parts, "`reusebench bench --help` lists ours"])
 
     def _names(self) -> list[str]:
@@ -82,5 +84,4 @@ class _Proposals:
         for group in groups:
             for option in group.options:
                 names += option.names()
-        former = {row.former for row in FORMER_NAMES}
-        return [name for name in names if name not in former]
+        return names
