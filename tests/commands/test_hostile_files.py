@@ -83,9 +83,8 @@ def test_text_of_others(tmp_path: Path, reusebench: Reusebench) -> None:
     hostile = json.dumps(f"={_HOSTILE}")[1:-1].encode()
     content = path.read_bytes().replace(b"model-a", hostile).replace(b"board-123456", hostile)
     path.write_bytes(content.replace(b"full_dup", b"[/]dup"))
-    done = reusebench(
-        "report", "--storage", tmp_path, "--output", tmp_path / "out", "--format", "html"
-    )
+    words = ("--storage", tmp_path, "--output", tmp_path / "out", "--format", "html")
+    done = reusebench("report", "--details", *words)
     assert done.exit_code == 0, done.err
     assert "\x1b" not in done.out
     assert "[/]dup" in done.out
