@@ -161,7 +161,9 @@ def end_with_room(labels: Labels, panel_px: float) -> float:
     return max(ends, default=0.0) or 1.0
 
 
-def whiskers(axes: Axes, ends: Sequence[tuple[float, float, float | None]]) -> None:
+def whiskers(
+    axes: Axes, ends: Sequence[tuple[float, float, float | None]], cap_px: float = 3
+) -> None:
     """Draw the spread of repeats at the ends of horizontal bars: (end, middle, spread)."""
     known = [(end, middle, spread) for end, middle, spread in ends if spread]
     if known:
@@ -172,7 +174,7 @@ def whiskers(axes: Axes, ends: Sequence[tuple[float, float, float | None]]) -> N
             xerr=spreads,
             fmt="none",
             ecolor=INK,
-            capsize=3,
+            capsize=cap_px,
             elinewidth=1,
         )
 

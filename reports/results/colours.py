@@ -8,6 +8,7 @@ four are close to those of Okabe and Ito.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from matplotlib.colors import to_hex, to_rgb
@@ -16,6 +17,7 @@ from reusebench.accounting.sizes import COMPONENTS
 from reusebench.reports.base.stored_scenario import StoredScenario
 from reusebench.scenarios.catalogue import (
     LEAN,
+    LIMIT,
     QUESTIONS,
     scenarios_of,
 )
@@ -54,11 +56,17 @@ MARKERS: tuple[Marker, ...] = (
     ((-1, -1), (1, -1), (-1, 1), (1, 1), (-1, -1)),
     ((-1, -0.4), (1, -0.4), (1, 0.4), (-1, 0.4), (-1, -0.4)),
 )
+#: Sizes of marks whose arms are thin, in pixels; the others have 6.
+_SIZES_PX: dict[Marker, float] = {"*": 9, "P": 7.5, "X": 7.5, "<": 7, ">": 7}
 #: The dashes of lines that are told apart without colour too.
 DASHES = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)))
-#: The luminances of the shades of a variant's colour, which is its scenario's: the darkest that is
-#: legible on the dark page, then the lightest that is legible on the light one.
-_SHADES = (0.132, 0.297)
+#: The luminances of the shades of a variant's colour, from the darkest that is legible on the dark
+#: page to the lightest that is legible on the light one. A variant has one that its scenario lacks.
+_SHADES = (0.132, 0.2, 0.297)
+
+
+#: Questions whose scenarios have the layouts of other ones.
+_OF_SAME_LAYOUTS = ("streams", "leaks", LIMIT)
 
 
 def _with_luminance(colour: str, luminance: float) -> str:
@@ -85,23 +93,35 @@ def _colours_of(*questions: str) -> dict[str, str]:
     """Return the colour of each scenario of these questions."""
     names = [name for question in questions for name in scenarios_of(question)]
     variants = [name for name in names if StoredScenario(name).is_variant]
-    # If all are variants of another question's scenarios, as for streams, each has its own colour.
-    scenarios = [name for name in names if name not in variants] or names
+    scenarios = [name for name in names if name not in variants]
     colours = dict(zip(scenarios, PALETTE))
 
     for scenario, colour in list(colours.items()):
         # A variant is named after its scenario, with the size appended.
         own_variants = [name for name in variants if name.rpartition("_")[0] == scenario]
-        for variant, luminance in zip(own_variants, _SHADES):
+        own_luminance = _luminance(to_rgb(colour))
+        _, *shades = sorted(_SHADES, key=lambda shade: abs(shade - own_luminance))
+        for variant, luminance in zip(own_variants, sorted(shades)):
             colours[variant] = _with_luminance(colour, luminance)
     return colours
+
+
+def _colours_like(known: Mapping[str, str], question: str) -> dict[str, str]:
+    """Return the colour of each scenario: that of the same layout, which is the end of its name."""
+    names = scenarios_of(question)
+    colours = {name: known.get(name.partition("_")[2]) for name in names}
+    free = (colour for colour in PALETTE if colour not in colours.values())
+    return {name: colour or next(free) for name, colour in colours.items()}
 
 
 _SCENARIO_COLOURS: dict[str, str] = {}
 for _question in QUESTIONS:
     _SCENARIO_COLOURS.update(_colours_of(_question))
 # Scenarios of LEAN mostly share a figure with scenarios of dup.
-_SCENARIO_COLOURS.update(_colours_of("dup", LEAN))
+_OF_LAYOUTS = _colours_of("dup", LEAN)
+_SCENARIO_COLOURS.update(_OF_LAYOUTS)
+for _question in _OF_SAME_LAYOUTS:
+    _SCENARIO_COLOURS.update(_colours_like(_OF_LAYOUTS, _question))
 
 COMPONENT_COLOURS = dict(zip(COMPONENTS, (*PALETTE[:7], OTHER_COLOUR)))
 PHASE_COLOURS = {
@@ -134,7 +154,21 @@ PHASE_ALPHA = 0.22
 def group_look(number: int) -> dict[str, Any]:
     """Return the colour and the mark of a group of the page, by its position."""
     place = number % len(PALETTE)
-    return {"color": PALETTE[place], "marker": MARKERS[place]}
+    marker = MARKERS[place]
+    return {"color": PALETTE[place], "marker": marker, "markersize": _SIZES_PX.get(marker, 6)}
+
+
+def looks_of(names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the colour and the mark of each scenario of a figure; no two have both in common."""
+    looks: list[dict[str, Any]] = []
+    for number, name in enumerate(names):
+        colour = scenario_colour(name)
+        first = number % len(MARKERS)
+        marks = [*MARKERS[first:], *MARKERS[:first]]
+        used = [look["marker"] for look in looks if look["color"] == colour]
+        mark = next((mark for mark in marks if mark not in used), marks[0])
+        looks.append({"color": colour, "marker": mark})
+    return looks
 
 
 def scenario_colour(name: str) -> str:

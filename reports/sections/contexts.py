@@ -23,7 +23,7 @@ from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.colours import MARKERS, scenario_colour
+from reusebench.reports.results.colours import looks_of
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.section import GroupSection, GroupView, Values
 from reusebench.reports.shared.drawn_rows import drawn_rows
@@ -332,20 +332,19 @@ def contexts_figure(
     canvas = new_canvas(340, paper)
     axes = canvas.add_subplot()
     legend = []
-    for position, (row, figures) in enumerate(totals.items()):
-        colour = scenario_colour(row.scenario)
-        mark = MARKERS[position % len(MARKERS)]
-        legend.append(line(texts.scenario(row.scenario), colour, marker=mark, linestyle="none"))
+    looks = looks_of([row.scenario for row in totals])
+    for position, (look, (row, figures)) in enumerate(zip(looks, totals.items())):
+        legend.append(line(texts.scenario(row.scenario), linestyle="none", **look))
         # Equal figures cover each other: each row has smaller points than the row before, so that
         # all can be seen.
         size = max(_LARGEST_MARKER - position, _SMALLEST_MARKER)
         points = dict(enumerate(figures, start=1))
         fitted = fit(row, npu)
         if fitted:
-            draw_points(axes, points, colour, size, marker=mark, linestyle="none")
-            _draw_line(axes, fitted, len(figures), colour)
+            draw_points(axes, points, size, linestyle="none", **look)
+            _draw_line(axes, fitted, len(figures), look["color"])
         else:
-            draw_points(axes, points, colour, size, marker=mark, linewidth=size / 3)
+            draw_points(axes, points, size, linewidth=size / 3, **look)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
@@ -354,18 +353,15 @@ def contexts_figure(
     return svg_of(canvas, legend)
 
 
-def draw_points(
-    axes: Axes, points: Mapping[int, Figure], colour: str, size: float, **look: Any
-) -> None:
+def draw_points(axes: Axes, points: Mapping[int, Figure], size: float, **look: Any) -> None:
     """Draw memory, in MiB, against a number, with its spread."""
     axes.errorbar(
         list(points),
         [figure.median / MIB for figure in points.values()],
         [(figure.spread or 0) / MIB for figure in points.values()],
-        color=colour,
         markersize=size,
         elinewidth=1.5,
-        **{"marker": "o", **look},
+        **look,
     )
 
 

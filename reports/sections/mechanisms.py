@@ -207,7 +207,7 @@ def savings_figure(
     axes = canvas.add_subplot()
     legend = []
     for number, label in enumerate(_with_memories(groups, labels, texts)):
-        look = {**group_look(number), "linestyle": "none", "markersize": 6}
+        look = {**group_look(number), "linestyle": "none"}
         rows = [rows[number] for rows in shown.values()]
         # The marks of a mechanism stand one above the other, so that none hides another.
         below_px = _GAP_PX / 2 + (number + 0.5) * _MARK_PX
@@ -234,7 +234,7 @@ def _draw_marks(
             x.append(figure.median)
             y.append(middle_px)
             spreads.append(figure.spread)
-    whiskers(axes, list(zip(x, y, spreads)))
+    whiskers(axes, list(zip(x, y, spreads)), cap_px=0)
     axes.plot(x, y, **look)
 
 

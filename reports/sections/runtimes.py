@@ -43,9 +43,8 @@ from reusebench.reports.sections.layouts import (
 )
 from reusebench.storage.savings import APPLICATION, NPU, SAME, saving_of
 
-#: Sizes in pixels: of a panel, and of a point.
+#: Height of a panel in pixels.
 _PANEL_PX = 340
-_POINT_PX = 6
 #: Names of runtimes, by the number of their group.
 Names = Mapping[int, str]
 
@@ -222,7 +221,6 @@ def _look(member: Member) -> dict[str, Any]:
     return {
         **look,
         "markerfacecolor": "none" if member.differs else look["color"],
-        "markersize": _POINT_PX,
         "linestyle": "none",
     }
 

@@ -11,7 +11,7 @@ from reusebench.reports.base.drawing import Draw, line, new_canvas, svg_of
 from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.colours import looks_of
 from reusebench.reports.results.rows import Row
 from reusebench.reports.sections.contexts import draw_points
 from reusebench.reports.sections.question import ComparisonSection
@@ -60,10 +60,11 @@ def resolutions_figure(rows: Sequence[Row], texts: Texts, paper: Paper = WIDE) -
     canvas = new_canvas(280, paper)
     axes = canvas.add_subplot()
     legend = []
+    looks = dict(zip(lines, looks_of(list(lines))))
     for name, points in lines.items():
-        colour = scenario_colour(name)
-        draw_points(axes, dict(sorted(points.items())), colour, 6, linewidth=2)
-        legend.append(line(texts(f"line_{name}"), colour, marker="o"))
+        look = looks[name]
+        draw_points(axes, dict(sorted(points.items())), 6, linewidth=2, **look)
+        legend.append(line(texts(f"line_{name}"), **look))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(min(counts) - 0.2, max(counts) + 0.2)
     axes.set_ylim(bottom=0)

@@ -15,7 +15,7 @@ from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.colours import looks_of
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.speed_change import (
     AS_FAST,
@@ -27,7 +27,6 @@ from reusebench.reports.results.speed_change import (
     speed_change,
 )
 from reusebench.reports.sections.section import GroupSection, GroupView, Values
-from reusebench.scenarios.catalogue import OTHER_QUESTION, QUESTIONS
 from reusebench.storage.savings import LESS, MORE, SAME, Saving
 
 #: Columns of the exported table of latencies; new ones come at the end.
@@ -52,9 +51,9 @@ SPEED_VERDICTS = (
     ONE_REPEAT,
     DISTURBED,
 )
-#: Marker of each question; a scenario has a colour within its question. With more questions than
-#: markers, the first ones are used again.
-_MARKERS = dict(zip((*QUESTIONS, OTHER_QUESTION), itertools.cycle("Xos^Dv*hPdp<")))
+#: The look of all points; a star is larger, since its arms are thin.
+_POINT: dict[str, Any] = {"markersize": 9, "markeredgecolor": INK, "markeredgewidth": 0.6}
+_STAR_PX = 13
 #: Percent of the baseline's throughput. Points outside are drawn at the ends, so that a disturbed
 #: measurement leaves space for the others.
 _LOWEST = 50.0
@@ -274,13 +273,15 @@ def speed_figure(group: Group, texts: Texts, paper: Paper = WIDE) -> str | None:
     axes.axvline(100, color=INK, linewidth=0.8)
     axes.axhline(0, color=INK, linewidth=0.8)
     legend = []
-    for comparison in comparisons:
-        colour = scenario_colour(comparison.row.scenario)
-        look = _look(comparison.row)
+    looks = looks_of([comparison.row.scenario for comparison in comparisons])
+    for comparison, own_look in zip(comparisons, looks):
+        look = {**_POINT, **own_look}
+        if look["marker"] == "*":
+            look["markersize"] = _STAR_PX
         throughput, saved, _, _ = _point(comparison)
-        axes.plot(throughput, saved, color=colour, **look)
+        axes.plot(throughput, saved, **look)
         name = texts.scenario(comparison.row.scenario)
-        legend.append(line(name, colour, linestyle="none", **look))
+        legend.append(line(name, linestyle="none", **look))
     x, y, x_spreads, y_spreads = zip(*map(_point, comparisons))
     # One artist for all spreads, below the points.
     axes.errorbar(
@@ -312,18 +313,6 @@ def _point(comparison: SpeedComparison) -> tuple[float, float, float, float]:
         spread = None
     saved = comparison.saved_percent
     return shown, saved.median, spread or math.nan, saved.spread or math.nan
-
-
-def _look(row: Row) -> dict[str, Any]:
-    """Return the look of a scenario's point."""
-    marker = _MARKERS[row.question]
-    return {
-        "marker": marker,
-        # The arms of the star are thin.
-        "markersize": 13 if marker == "*" else 9,
-        "markeredgecolor": INK,
-        "markeredgewidth": 0.6,
-    }
 
 
 def _with_changes(comparisons: Sequence[SpeedComparison], texts: Texts) -> str:

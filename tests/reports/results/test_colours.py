@@ -29,6 +29,21 @@ def test_colours_of_a_figure_are_distinct() -> None:
     assert len(set(COMPONENT_COLOURS.values())) == len(COMPONENT_COLOURS)
 
 
+def test_a_layout_has_one_colour_on_the_whole_page() -> None:
+    """Full dup of streams, and at the limit, has the colour of full dup."""
+    for prefix in ("streams", "limit"):
+        for layout in ("no_reuse", "full_dup"):
+            assert scenario_colour(f"{prefix}_{layout}") == scenario_colour(layout)
+
+
+def test_variants_differ_from_their_scenario() -> None:
+    """The shades of one colour are at least a tenth of the lightness apart."""
+    for scenario in ("copied_io", "native_io", "device_io"):
+        names = [scenario, f"{scenario}_1080p", f"{scenario}_4k"]
+        lights = sorted(lab(linear(scenario_colour(name)))[0] for name in names)
+        assert min(after - before for before, after in zip(lights, lights[1:])) > 4
+
+
 #: Linear RGB as seen by eyes that lack one kind of cones (Machado, Oliveira and Fernandes 2009,
 #: severity 1.0).
 _EYES = {

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from reusebench.reports.base.texts import LANGUAGES, texts_of
-from reusebench.reports.results.colours import scenario_colour
+from reusebench.reports.results.colours import looks_of
 from reusebench.reports.results.rows import Group
-from reusebench.reports.sections import speed
 from reusebench.reports.sections.speed import (
     SPEED_COLUMNS,
     SPEED_VERDICTS,
@@ -20,7 +19,7 @@ from reusebench.reports.sections.speed import (
     speed_sentences,
     speed_table,
 )
-from reusebench.scenarios.catalogue import OTHER_QUESTION, QUESTIONS, SCENARIOS
+from reusebench.scenarios.catalogue import SCENARIOS
 from reusebench.storage.result import Result
 from tests.reports.stored import (
     dup,
@@ -180,10 +179,9 @@ def test_every_point_has_its_own_look(tmp_path: Path) -> None:
         tmp_path, *(result(tmp_path, scenario.name, even(3)) for scenario in SCENARIOS)
     )
     compared = [one.name for one in SCENARIOS if one.baseline and not one.is_variant]
-    looks = {
-        (scenario_colour(one.row.scenario), one.row.question) for one in speed_comparisons(group)
-    }
-    assert len(looks) == len(compared)
+    looks = looks_of([one.row.scenario for one in speed_comparisons(group)])
+    assert len({(look["color"], look["marker"]) for look in looks}) == len(looks) == len(compared)
+    assert len({look["marker"] for look in looks[:12]}) == 12
     svg = speed_figure(group, ENGLISH)
     assert svg is not None
     words = TEXT.findall(svg)
@@ -238,8 +236,3 @@ def test_exported_row_has_the_columns(tmp_path: Path) -> None:
 def test_every_verdict_has_words(language: str) -> None:
     """No verdict is without its text, and no text is of a verdict that there is not."""
     assert set(texts_of(language).starting_with("speed_verdict_")) == set(SPEED_VERDICTS)
-
-
-def test_every_question_has_a_marker() -> None:
-    """A new question is drawn, even if all markers are in use."""
-    assert list(speed._MARKERS) == [*QUESTIONS, OTHER_QUESTION]
