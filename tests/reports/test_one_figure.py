@@ -43,6 +43,7 @@ from tests.reports.sightings import (
     on_page,
 )
 from tests.reports.stored import (
+    FAILED,
     MIB,
     MODELS,
     changed,
@@ -66,6 +67,12 @@ _NAMES = ("no_reuse_one_model", "full_dup", "full_dup_internal_reuse", "lean")
 def _scenarios(storage: Path) -> list[Result]:
     infos = [result(storage, name, cost) for name, cost in zip(_NAMES, _COSTS)]
     return [infos[0], with_short_memory(infos[1]), *infos[2:]]
+
+
+def _unmeasured_baseline(storage: Path) -> list[Result]:
+    failed = result(storage, _NAMES[0], [], failure=FAILED)
+    others = [result(storage, name, cost) for name, cost in zip(_NAMES[1:], _COSTS[1:])]
+    return [failed, with_short_memory(others[0]), *others[1:]]
 
 
 def _npu(storage: Path, computes: bool = True) -> list[Result]:
@@ -104,6 +111,7 @@ _PLACES = {
 #: Key: a kind of run; value: a function that makes its results.
 _KINDS: dict[str, Callable[[Path], list[Result]]] = {
     "scenarios": _scenarios,
+    "unmeasured baseline": _unmeasured_baseline,
     "options": lambda storage: [
         result(storage, name, cost)
         for name, cost in (("default_options", even(40)), ("light=1", even(30)))
