@@ -23,7 +23,7 @@ from reusebench.scenarios.catalogue import without_reuse
 from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint, FitShortage, write_answer
 from reusebench.storage.recorded_program import Program
 from reusebench.storage.result import Result
-from reusebench.storage.run_file import PROGRAMS, WITHOUT_SPEED, Commit, LatencyStats, MachineInfo
+from reusebench.storage.run_file import PROGRAMS, WITHOUT_SPEED, Commit, MachineInfo
 from reusebench.storage.trace import (
     FrameTime,
     FrameTimes,
@@ -288,7 +288,6 @@ def _run_parts(storage: Path) -> list[StoredValue]:
     return [
         StoredValue(file, ("machine_info",), MachineInfo),
         StoredValue(file, ("commit_info",), Commit),
-        StoredValue(file, ("benchmarks", 0, "stats"), LatencyStats),
     ]
 
 

@@ -369,6 +369,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         streams = self.plan.schedule.count if self.plan.schedule else 0
         check_lengths("streams", (frames.streams for frames in self.frames if frames), streams)
         check_lengths("models", [self.models], len(self.plan.models) or 1)
+        check_lengths("models", self.speed.model_latency_ns, len(self.plan.models))
         if self.outcome not in OUTCOMES:
             raise ValueError(f"unknown outcome {self.outcome!r}; valid: {', '.join(OUTCOMES)}")
 

@@ -17,7 +17,7 @@ import platform
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Any, Optional
 
 import msgspec
 
@@ -42,7 +42,6 @@ __all__ = [
     "BadFile",
     "Commit",
     "Cpu",
-    "LatencyStats",
     "MachineInfo",
     "RunOrder",
     "RunWriter",
@@ -86,7 +85,6 @@ _BEGINNING = b'{"machine_info":'
 #: Characters that pytest-benchmark does not allow in --benchmark-save.
 _NOT_IN_NAMES = r"\/:*?<>|"
 #: Latencies, up to 30 years.
-_Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 #: Sort key of runs, the oldest first. The first item is the time, raised to that of any lower
 #: number in the storage: numbers decide within a storage, since a clock may be wrong.
 RunOrder = tuple[str, int, str]
@@ -97,12 +95,6 @@ _MOST_NAME_BYTES = 200
 _FIRST_YEAR = 2020
 #: Runs that are measured at the same time may end in any order.
 _MEASURED_AT_ONCE = datetime.timedelta(days=1)
-
-
-class LatencyStats(msgspec.Struct, frozen=True):
-    """The latency statistics that are read from pytest-benchmark, in seconds."""
-
-    median: _Seconds
 
 
 class Cpu(msgspec.Struct, frozen=True):
@@ -130,10 +122,9 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredResult(msgspec.Struct, frozen=True):
-    """One configuration of one run; without latencies its statistics are None."""
+    """One configuration of one run."""
 
     info: Result
-    stats: Optional[LatencyStats]
 
 
 class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,7 +186,6 @@ class BadFile(msgspec.Struct, frozen=True):
 
 class _Benchmark(msgspec.Struct):
     extra_info: msgspec.Raw
-    stats: Optional[LatencyStats] = None
 
 
 class _Document(msgspec.Struct):
@@ -243,7 +233,7 @@ def _stored_run(path: Path, document: _Document) -> StoredRun | None:
     for benchmark in (*document.benchmarks, *document.without_speed):
         info = _decoded(benchmark.extra_info)
         if isinstance(info, Result):
-            results.append(StoredResult(info, benchmark.stats))
+            results.append(StoredResult(info))
     decoded = [_decoded(raw) for raw in document.programs]
     programs = [program for program in decoded if isinstance(program, Program)]
     if not results and not programs:

@@ -18,7 +18,6 @@ from reusebench.reports.shared.answers import (
 from reusebench.reports.shared.comparison import comparison_table
 from reusebench.storage.measured_figure import DOUBT
 from reusebench.storage.result import Result
-from reusebench.storage.run_file import LatencyStats
 from tests.reports.stored import (
     FAILED,
     LATENCY_NS,
@@ -227,7 +226,7 @@ def test_latency_is_compared_with_its_spread(tmp_path: Path) -> None:
     same = with_speed(same, latency_median_ns=[LATENCY_NS - 1, LATENCY_NS, LATENCY_NS + 1])
     assert "Latency does not differ measurably: 20.00" in answer(tmp_path, baseline, same)
     faster = with_speed(same, latency_median_ns=[15_000_000] * 3)
-    write_run(tmp_path / "faster", [faster], 1, "2026-01-01T00:00:00", stats=LatencyStats(0.015))
+    write_run(tmp_path / "faster", [faster], 1, "2026-01-01T00:00:00")
     write_run(tmp_path / "faster", [baseline], 2, "2026-01-02T00:00:00")
     (sentence,) = answers(groups_of(tmp_path / "faster")[0].rows, ENGLISH)
     assert " Latency: 15.00 ±0.00 ms instead of 20.00 ±0.00 ms." in sentence
