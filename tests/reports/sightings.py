@@ -111,7 +111,7 @@ def in_terminal(text: str, texts: Texts, scenarios: Sequence[str]) -> Iterator[S
         elif named and named[1] in scenarios and columns:
             for figure, start, end in columns:
                 text = line[max(start, named.end()) : end]
-                yield from _sightings(named[1], figure, "terminal", text)
+                yield from _sightings(named[1], figure, "terminal columns", text)
         else:
             columns = columns if line.strip() else []
             sentence = line.removeprefix("- ")

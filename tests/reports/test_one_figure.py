@@ -101,7 +101,7 @@ _COSTS = (even(40), dup(40, 10), dup(20, 9), dup(20, 9.1))
 _PLACES = {
     "page en",
     "page zh-CN",
-    "terminal",
+    "terminal columns",
     "live line",
     "bencher",
     "github",
