@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from reusebench.accounting.sizes import COMPONENTS
-from reusebench.reports.base.formatting import mib, mib_decimals, mib_spread, percent
+from reusebench.reports.base.formatting import MIB, mib, mib_decimals, mib_spread, percent
 from reusebench.reports.base.statistics import Figure, total
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.explanation import ACCOUNT, Explanation, explain
-from reusebench.reports.explanation.table import component_name, rounded_mib
 from reusebench.reports.results.memory_use import findings_of
 from reusebench.reports.results.rows import Row
 
@@ -63,7 +62,7 @@ def _npu_reasons(row: Row, explanation: Explanation, texts: Texts) -> list[str]:
 
     own = {}
     for name, size in explanation.own.items():
-        if size and rounded_mib(size, is_npu=True):
+        if size and _rounded_mib(size, is_npu=True):
             own[name] = size
     if own:
         sum_of_own = mib(total(own.values()), npu=True, spread=False)
@@ -85,7 +84,7 @@ def _application_reasons(row: Row, explanation: Explanation, texts: Texts) -> li
     ]
     at_once = sizes["at_once"]
     assert at_once is not None
-    if rounded_mib(at_once, is_npu=False):
+    if _rounded_mib(at_once, is_npu=False):
         key = "explained_at_once_more" if at_once.median > 0 else "explained_at_once_less"
         sentences.append(texts(key, size=mib(abs(at_once), spread=False)))
 
@@ -108,7 +107,7 @@ def _reported_sizes(row: Row) -> dict[str, Figure]:
     return {
         component: figure
         for component, figure in figures.items()
-        if rounded_mib(figure, is_npu=False)
+        if _rounded_mib(figure, is_npu=False)
     }
 
 
@@ -121,7 +120,7 @@ def _listed_components(
     parts = []
     for name, size in sizes.items():
         shown = mib(size, is_npu, spread)
-        parts.append(texts("error_part", component=component_name(name, texts), error=shown))
+        parts.append(texts("error_part", component=_component_name(name, texts), error=shown))
     return texts.joined(parts)
 
 
@@ -130,7 +129,7 @@ def _prediction(explanation: Explanation, texts: Texts) -> str:
     error = explanation.error
     is_npu = explanation.measured.is_npu
     predicted = percent(explanation.percent(explanation.predicted_saved))
-    if not rounded_mib(error, is_npu):
+    if not _rounded_mib(error, is_npu):
         decimals = mib_decimals(is_npu)
         least = f"{10**-decimals:.{decimals}f}"
         return texts("explained_right", predicted=predicted, error=least)
@@ -153,3 +152,13 @@ def _prediction(explanation: Explanation, texts: Texts) -> str:
 def _error_percent(explanation: Explanation) -> float:
     """Return the prediction error without its sign, in percent of the baseline's memory."""
     return abs(explanation.percent(explanation.error).median)
+
+
+def _component_name(name: str, texts: Texts) -> str:
+    """Return a component's name as it is written within a sentence."""
+    return texts(f"component_{name}").lower()
+
+
+def _rounded_mib(figure: Figure, is_npu: bool) -> float:
+    """Return MiB as rounded for the reader: zero is not worth mentioning."""
+    return round(figure.median / MIB, mib_decimals(is_npu))

@@ -19,12 +19,11 @@ from reusebench.reports.sections.answer import AnswerSection
 from reusebench.reports.sections.claims import ClaimsSection
 from reusebench.reports.sections.contexts import ContextsSection
 from reusebench.reports.sections.copies import CopiesSection
-from reusebench.reports.sections.definitions import DefinitionsSection
 from reusebench.reports.sections.dup import DupSection
 from reusebench.reports.sections.environment import EnvironmentSection
 from reusebench.reports.sections.failures import FailuresSection
 from reusebench.reports.sections.fit import FitSection
-from reusebench.reports.sections.glossary import GlossarySection
+from reusebench.reports.sections.glossary import GlossarySection, meanings_of
 from reusebench.reports.sections.leaks import LeaksSection
 from reusebench.reports.sections.limit import LimitSection
 from reusebench.reports.sections.measured import MeasuredSection
@@ -34,7 +33,6 @@ from reusebench.reports.sections.plans import PlansSection
 from reusebench.reports.sections.programs import ProgramsSection
 from reusebench.reports.sections.question import ComparisonSection, QuestionSection
 from reusebench.reports.sections.runs import RunsSection
-from reusebench.reports.sections.scenarios import ScenariosSection
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.sections.shared_weights import SharedWeightsSection
 from reusebench.reports.sections.speed import SpeedSection
@@ -77,8 +75,6 @@ SECTIONS: tuple[Section, ...] = (
     MeasuredSection(),
     RunsSection(),
     EnvironmentSection(),
-    ScenariosSection(),
-    DefinitionsSection(),
     GlossarySection(),
 )
 
@@ -158,6 +154,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
         "groups": page.group_ids,
         "groups_in_ids": dict(zip(page.group_ids, group_anchors(english_labels))),
         "folded": page.is_folded,
+        "term_meanings": meanings_of(page),
         "sections": sections,
     }
 

@@ -242,6 +242,7 @@ def _print_workload(group: Group, workload: Workload, texts: Texts, console: Con
     # A run that was cut off may have figures of frames alone.
     rows = [row for row in workload.rows if row.measured or all_frames(row)]
     _print_table(rows, columns, texts, console)
+    _print_list(answers(workload.rows, texts), console)
     for sentences in (frame_sentences, memory_sentences, growth_sentences):
         _print_list(sentences(workload, texts), console)
     _print_list([not_supported(workload.rows, texts)], console)

@@ -20,7 +20,7 @@ from reusebench.reports.results.recommendation import (
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.runtime_comparison import runtime_comparison
 from reusebench.reports.results.speed_change import DISTURBED, ONE_REPEAT
-from reusebench.reports.sections.code import code_blocks
+from reusebench.reports.sections.code import CodeBlock, code_blocks
 from reusebench.reports.sections.layouts import (
     drawn_layouts,
     layout_in_words,
@@ -54,7 +54,7 @@ class AnswerSection(Section):
         """Return the opening, the programs, and reasons to mistrust the figures."""
         return {
             "opening": opening(page.groups, page.labels, page.texts),
-            "blocks": code_blocks(page.groups, page.labels, page.texts),
+            "blocks": _programs(page),
             "warnings": warnings_of(page.groups, page.labels, page.texts),
         }
 
@@ -64,6 +64,16 @@ class AnswerSection(Section):
             "layouts": partial(layouts_figure, page.groups, page.labels, page.texts),
             "runtimes": partial(runtimes_figure, page.groups, page.labels, page.texts),
         }
+
+
+def _programs(page: Page) -> list[CodeBlock]:
+    """Return the programs; of many runtimes that ran the same contexts, those of the best two."""
+    blocks = code_blocks(page.groups, page.labels, page.texts)
+    comparison = runtime_comparison(page.groups)
+    if comparison is None or len(page.groups) <= _MOST_LARGE:
+        return blocks
+    best = {group_id(member.number) for member in comparison.best}
+    return [block for block in blocks if block.group in best]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes.base import NotSupported
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.labels import group_id
-from reusebench.reports.results.recommendation import main_recommendation
+from reusebench.reports.results.recommendation import answers_of
 from reusebench.reports.results.rows import Group, Row
 from reusebench.snippets import snippet_of
 
@@ -29,20 +29,20 @@ def code_blocks(groups: Sequence[Group], labels: Sequence[str], texts: Texts) ->
     """Return the program of each group's recommended layout, if it saves memory."""
     blocks = []
     for number, (group, label) in enumerate(zip(groups, labels)):
-        layout = _layout_to_write(group)
-        if layout:
+        for layout in _layouts_to_write(group):
             subject = {"group": label, "scenario": texts.scenario(layout.info.scenario)}
             block = code_of(layout.info.plan, layout.info.chip, subject, texts)
             blocks.append(replace(block, group=group_id(number)))
     return blocks
 
 
-def _layout_to_write(group: Group) -> Row | None:
-    """Return the layout with the least memory; None if none takes less than without reuse."""
-    recommendation = main_recommendation(group.rows)
-    if recommendation is None or recommendation.least is recommendation.without_reuse:
-        return None
-    return recommendation.least
+def _layouts_to_write(group: Group) -> list[Row]:
+    """Return the layout with the least memory of each answer, if it saves any."""
+    return [
+        answer.least
+        for answer in answers_of(group.rows)
+        if answer.least is not answer.without_reuse
+    ]
 
 
 def code_of(plan: Plan, chip: str | None, subject: dict[str, str], texts: Texts) -> CodeBlock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from matplotlib.axes import Axes
@@ -56,10 +56,6 @@ class CopiesSection(ComparisonSection):
         name = view.texts.scenario(best.scenario)
         copies = view.texts("summary_copies", scenario=name, avoided=counted_mib(avoided[best]))
         return view.texts.joined(filter(None, [copies, saving]))
-
-    def rows_by_heading(self, rows: Sequence[Row], texts: Texts) -> Mapping[str, Sequence[Row]]:
-        """Return the rows by the size of their tensors."""
-        return by_size(rows, texts)
 
 
 def by_size(rows: Iterable[Row], texts: Texts) -> dict[str, list[Row]]:

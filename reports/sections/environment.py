@@ -69,18 +69,19 @@ def environment_table(machine: MachineInfo, texts: Texts) -> Table:
     facts["variables"] = " ".join(f"{name}={value}" for name, value in own.variables.items())
     lines = []
     for name, fact in facts.items():
-        shown = texts("environment_unknown") if fact in (None, "") else str(fact)
-        lines.append(("ok", [texts(f"environment_{name}"), shown]))
+        if fact not in (None, ""):
+            lines.append(("ok", [texts(f"environment_{name}"), str(fact)]))
     return Table((), lines, words=(0, 1))
 
 
 def memory_sources_table(machine: MachineInfo, texts: Texts) -> Table | None:
-    """Return the sources of memory figures; None for a run that did not store them."""
+    """Return the sources of memory figures that cannot be read; None if there are none."""
     lines = []
     for source in machine.reusebench.memory_sources:
-        readable = texts("yes" if source.readable else "no")
-        lines.append(("ok", [source.name, readable, texts.message(source.remark)]))
+        if source.readable:
+            continue
+        lines.append(("ok", [source.name, texts.message(source.remark)]))
     if not lines:
         return None
-    heads = heads_of(("column_source", "column_readable", "column_remark"), texts)
-    return Table(heads, lines, words=(0, 1, 2))
+    heads = heads_of(("column_source", "column_remark"), texts)
+    return Table(heads, lines, words=(0, 1))

@@ -1,38 +1,38 @@
-"""The project's words that the page uses."""
+"""The terms that the page uses."""
 
 from __future__ import annotations
 
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.sections.section import Page, Section, Values
 
-__all__ = ["GlossarySection", "glossary"]
+__all__ = ["GlossarySection", "glossary", "meanings_of"]
 
-#: Words that the page explains. The definitions of its figures have the others.
+#: Words that the page marks; the others are too common to be marked wherever they stand.
 _ON_PAGE = (
     "context",
-    "scenario",
-    "baseline",
-    "plan",
+    "stream",
     "layout",
     "dup",
-    "lean",
+    "baseline",
     "in_turn",
     "chain",
-    "phase",
     "barrier",
     "ledger",
+    "virtual_board",
+    "rss",
+    "pss",
 )
 
 
 class GlossarySection(Section):
-    """Words of the project, each with its meaning."""
+    """The terms of the page, each with its meaning; the page's template knows them."""
 
     name = "glossary"
+    is_folded = False
 
-    def values(self, page: Page) -> Values:
-        """Return (word, meaning), in the order of the texts."""
-        meanings = glossary(page.texts)
-        return {"meanings": [meanings[name] for name in _ON_PAGE]}
+    def values(self, page: Page) -> Values:  # noqa: ARG002  the template has them
+        """Return nothing: which terms are used is known when all else has been written."""
+        return {}
 
 
 def glossary(texts: Texts) -> dict[str, tuple[str, str]]:
@@ -40,4 +40,28 @@ def glossary(texts: Texts) -> dict[str, tuple[str, str]]:
     meanings = {}
     for name, meaning in texts.starting_with("meaning_of_").items():
         meanings[name] = (texts(f"word_{name}"), meaning)
+    return meanings
+
+
+def meanings_of(page: Page) -> dict[str, str]:
+    """Return the meaning of each term that the page may mark: words, figures and scenarios.
+
+    Figures of streams, leaks and recorded programs are marked if the page has any.
+    """
+    texts = page.texts
+    words = glossary(texts)
+    meanings = dict(words[name] for name in _ON_PAGE)
+    kinds = {
+        "program_": bool(page.material.programs) and not page.groups,
+        "": True,
+        "stream_": any(row.schedule for row in page.rows),
+        "leak_": any(row.info.cycles for row in page.rows),
+    }
+    for kind in [kind for kind, is_used in kinds.items() if is_used]:
+        for key, definition in texts.starting_with(f"{kind}define_").items():
+            meanings.setdefault(texts(f"{kind}term_{key}"), definition)
+    for name, meaning in texts.starting_with("about_").items():
+        meanings.setdefault(texts.scenario(name), meaning)
+    for name in {row.scenario for row in page.rows if row.stored_scenario.plan_without_reuse}:
+        meanings[texts.scenario(name)] = texts("about_plan_without_reuse")
     return meanings

@@ -98,6 +98,10 @@ class _Fit:
             return count
         return texts("limit_at_least", count=count)
 
+    def names(self, texts: Texts) -> str:
+        """Return its name, and those of scenarios with an equal plan."""
+        return " = ".join(texts.scenario(name.removeprefix(_PREFIX)) for name in self.row.names)
+
     def name(self, texts: Texts) -> str:
         """Return the name of the mechanism: every scenario here goes on until a context fails."""
         return texts.scenario(self.row.scenario.removeprefix(_PREFIX))
@@ -169,7 +173,7 @@ def limit_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     for fit in fits:
         limit = fit.limit
         counts = [whole(count) for count in (limit.fd_count, limit.fd_limit) if count is not None]
-        cells = [fit.name(texts), fit.number, _npu_mib(limit.npu_memory_bytes)]
+        cells = [fit.names(texts), fit.number, _npu_mib(limit.npu_memory_bytes)]
         if has_memory_limit:
             cells.append(_npu_mib(_npu_bytes_left(fit)))
         cells += [_npu_mib(limit.further_npu_bytes), " / ".join(counts)]

@@ -90,8 +90,10 @@ class MechanismsSection(GroupSection):
         """Return the table of verdicts with their reasons, and the parts."""
         groups = page.material.of_scenarios
         labels = page.labels[: len(groups)]
+        questions = {row.question for row in page.rows if row.scenario in MECHANISMS}
         return {
             **super().values(page),
+            "is_told": len(groups) == 1 and len(questions) <= 1,
             "table": mechanisms_table(groups, labels, page.texts),
             "reasons": mechanism_reasons(groups, labels, page.texts),
         }
@@ -102,6 +104,11 @@ class MechanismsSection(GroupSection):
             "sharing": sharing_table(view.group, view.texts),
             "domains": domains_table(view.group, view.texts),
         }
+
+    def is_empty(self, values: Values) -> bool:
+        """Whether there are no mechanisms, or one question of one group has it all."""
+        is_told = values["table"] is None or values["is_told"]
+        return is_told and not any(part["sharing"] or part["domains"] for part in values["parts"])
 
     def summary(self, page: Page) -> str:
         """Return the number of mechanisms with each verdict."""

@@ -42,7 +42,7 @@ class PlansSection(ComparisonSection):
         return {
             **super().part(view),
             "layouts": layout_tables(group.all_rows, group.has_npu_memory, view.texts),
-            "workloads": workload_parts(group, (), view.texts),
+            "workloads": workload_parts(view),
         }
 
     def part_figures(self, view: GroupView) -> dict[str, Draw]:

@@ -17,7 +17,6 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import OTHER_COLOUR, PHASE_ALPHA, PROGRAM_PHASE_COLOURS
 from reusebench.reports.results.programs import StoredProgram
-from reusebench.reports.sections.definitions import definitions
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.shared.shortage import codes_of, outcome_in_words, short_row
 from reusebench.storage.group_charge import charge_words
@@ -92,7 +91,6 @@ class ProgramsSection(Section):
             "notes": [*program_charges(programs, texts), *program_remarks(programs, texts)],
             "table": programs_table(programs, texts),
             "processes": processes_table(programs, texts),
-            "definitions": definitions("program_", texts),
         }
 
     def figures(self, page: Page) -> dict[str, Draw]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from reusebench.reports.base.drawing import Draw
@@ -12,14 +12,13 @@ from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.figure import explanation_figure
 from reusebench.reports.explanation.sentences import explanation_sentences
-from reusebench.reports.explanation.table import explanation_table
 from reusebench.reports.results.published import PublishedRow
 from reusebench.reports.results.recommendation import recommendations
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.layouts import memory_in_words
 from reusebench.reports.sections.mechanisms import mechanisms_table
 from reusebench.reports.sections.section import GroupSection, GroupView, Page, Values
-from reusebench.reports.shared.answers import answers, equal_scenarios, not_supported
+from reusebench.reports.shared.answers import not_supported, steps_to_lean
 from reusebench.reports.shared.breakdown import components_table, page_kinds_table
 from reusebench.reports.shared.comparison import comparison_table
 from reusebench.scenarios.catalogue import OTHER_QUESTION
@@ -46,10 +45,7 @@ class QuestionSection(GroupSection):
 
     def part(self, view: GroupView) -> Values:
         """Return the sentences that every question has; subclasses add to them."""
-        return {
-            "not_supported": not_supported(view.rows, view.texts),
-            "equal": equal_scenarios(view.rows, view.texts),
-        }
+        return {"not_supported": not_supported(view.rows, view.texts)}
 
 
 class ComparisonSection(QuestionSection):
@@ -69,15 +65,13 @@ class ComparisonSection(QuestionSection):
         texts = view.texts
         # Streams have workloads in place of a comparison.
         rows = [row for row in view.rows if row.schedule is None]
-        by_heading = self.rows_by_heading(rows, texts)
         return {
             **super().part(view),
-            "answers": [(heading, answers(rows, texts)) for heading, rows in by_heading.items()],
-            "reasons": explanation_sentences(rows, texts),
-            "explanation": explanation_table(rows, texts),
+            "steps": steps_to_lean(rows, texts),
+            "reasons": [] if view.page.is_folded else explanation_sentences(rows, texts),
             "components": components_table(rows, texts),
             "by_runtime": _is_told_by_runtime(rows),
-            "parts": None if view.group.has_npu_memory else page_kinds_table(rows, texts),
+            "parts": page_kinds_table(rows, texts) if _has_parts(view) else None,
             "comparison": comparison_table(view.group, rows, self.published(view.group), texts),
         }
 
@@ -91,14 +85,6 @@ class ComparisonSection(QuestionSection):
         if not rows:
             return {}
         return {f"{self.name}-explanation": partial(explanation_figure, rows, view.texts)}
-
-    def rows_by_heading(
-        self,
-        rows: Sequence[Row],
-        texts: Texts,  # noqa: ARG002  most questions have no headings
-    ) -> Mapping[str, Sequence[Row]]:
-        """Return the rows by the heading above their answers; by default all below none."""
-        return {"": rows}
 
     def published(self, group: Group) -> Sequence[PublishedRow]:  # noqa: ARG002  only dup has any
         """Return the published rows that stand below the comparison; by default none."""
@@ -130,6 +116,11 @@ def saving_in_words(rows: Sequence[Row], texts: Texts) -> str:
         least=mib(best.least.memory(best.memory), is_npu),
         before=mib(saving.whole, is_npu),
     )
+
+
+def _has_parts(view: GroupView) -> bool:
+    """Whether application memory is shown by part: there is no NPU memory, and there is room."""
+    return not (view.group.has_npu_memory or view.page.is_folded)
 
 
 def _is_told_by_runtime(rows: Sequence[Row]) -> bool:

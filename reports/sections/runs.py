@@ -26,11 +26,17 @@ class RunsSection(Section):
         files = page.material.files
         return _runs_in_words(files, page.texts) if files else ""
 
+    def is_empty(self, values: Values) -> bool:
+        """Whether there is nothing beyond what the groups' conditions say: a single run."""
+        table = values["table"]
+        return table is None or (values["is_told"] and len(table.rows) == 1)
+
     def values(self, page: Page) -> Values:
         """Return the table of runs, and what is wrong with unreadable files."""
         # If the page shows groups, the section of failures has these files.
         bad_files = [] if page.groups else page.material.bad_files
         return {
+            "is_told": bool(page.groups) and all(file.is_finished for file in page.material.files),
             "table": runs_table(page.material.files, page.texts),
             "bad_files": [page.texts.message(file.message) for file in bad_files],
         }

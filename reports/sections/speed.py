@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from reusebench.reports.base.drawing import INK, Draw, line, new_canvas, svg_of
-from reusebench.reports.base.formatting import mib, milliseconds, per_second, percent
+from reusebench.reports.base.formatting import milliseconds, percent
 from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure, rounded, rounded_spread
 from reusebench.reports.base.table import Table, heads_of
@@ -143,14 +143,10 @@ def speed_table(group: Group, texts: Texts) -> Table | None:
     """Return savings of memory, changes of speed and verdicts; None if no speed was compared."""
     lines = []
     for comparison in speed_comparisons(group):
-        saving = comparison.saving
         speed = comparison.speed
         cells = [
             texts.scenario(comparison.row.scenario),
-            mib(saving.saved, saving.is_npu),
             percent(comparison.saved_percent, spread=True),
-            per_second(speed.baseline_rate),
-            per_second(speed.rate),
             percent(speed.change_percent, spread=True),
             percent(comparison.latency_change_percent, spread=True),
             texts(f"speed_verdict_{comparison.verdict}"),
@@ -160,10 +156,7 @@ def speed_table(group: Group, texts: Texts) -> Table | None:
         return None
     heads = (
         "column_scenario",
-        "column_memory_saved",
         "column_memory_saved_percent",
-        "column_throughput_baseline",
-        "column_throughput",
         "column_throughput_change",
         "column_latency_change",
         "column_verdict",

@@ -10,7 +10,6 @@ from reusebench.reports.base.drawing import Draw
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.explanation.figure import explanation_figure
 from reusebench.reports.explanation.sentences import explanation_sentences
-from reusebench.reports.explanation.table import explanation_table
 from reusebench.reports.results.published import PublishedRow, comparable_rows
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.question import QuestionSection, saving_in_words
@@ -32,7 +31,7 @@ from reusebench.reports.streams.tables import (
     per_stream_table,
     stages_table,
 )
-from reusebench.reports.streams.workload import workloads
+from reusebench.reports.streams.workload import Workload, workloads
 
 
 class StreamsSection(QuestionSection):
@@ -43,7 +42,7 @@ class StreamsSection(QuestionSection):
 
     def part(self, view: GroupView) -> Values:
         """Return the values of each workload."""
-        parts = workload_parts(view.group, comparable_rows(view.group), view.texts)
+        parts = workload_parts(view, comparable_rows(view.group))
         return {**super().part(view), "workloads": parts}
 
     def part_summary(self, view: GroupView) -> str | None:
@@ -61,10 +60,13 @@ class StreamsSection(QuestionSection):
         return workload_figures(view.group, view.texts)
 
 
-def workload_parts(
-    group: Group, published: Sequence[PublishedRow], texts: Texts
-) -> list[dict[str, Any]]:
-    """Return the values of each workload of the group for the page's template."""
+def workload_parts(view: GroupView, published: Sequence[PublishedRow] = ()) -> list[dict[str, Any]]:
+    """Return the values of each workload of the group for the page's template.
+
+    A page of many groups leaves tables out that the exported tables have.
+    """
+    group = view.group
+    texts = view.texts
     parts = []
     for number, workload in enumerate(workloads(group.rows), start=1):
         parts.append(
@@ -79,16 +81,22 @@ def workload_parts(
                 "memory": memory_table(group, workload, published, texts),
                 "published_note": _published_note(published, texts),
                 "growth": growth_sentences(workload, texts),
-                "per_stream": per_stream_table(workload, texts),
-                "stages": stages_table(workload, texts),
-                "machine": machine_table(workload, texts),
-                "components": components_table(workload.modes, texts),
-                "parts": None if group.has_npu_memory else page_kinds_table(workload.rows, texts),
-                "reasons": explanation_sentences(workload.rows, texts),
-                "explanation": explanation_table(workload.rows, texts),
+                **({} if view.page.is_folded else _tables(group, workload, texts)),
             }
         )
     return parts
+
+
+def _tables(group: Group, workload: Workload, texts: Texts) -> dict[str, Any]:
+    """Return the explanation, and tables of streams, stages, the machine and parts of memory."""
+    return {
+        "reasons": explanation_sentences(workload.rows, texts),
+        "per_stream": per_stream_table(workload, texts),
+        "stages": stages_table(workload, texts),
+        "machine": machine_table(workload, texts),
+        "components": components_table(workload.modes, texts),
+        "parts": None if group.has_npu_memory else page_kinds_table(workload.rows, texts),
+    }
 
 
 def _published_note(published: Sequence[PublishedRow], texts: Texts) -> str:

@@ -36,7 +36,6 @@ _DETAILS = (
     "column_repeats",
     "column_baseline_memory",
     "column_trimmed",
-    "column_saved_over",
     "column_system",
     "column_pss",
     "column_rss",
@@ -64,7 +63,7 @@ class TimelineSection(GroupSection):
         ledger_note = texts("timeline_npu_note") if has_ledger else None
         return {
             "note": texts.sentences([texts("timeline_note"), ledger_note]),
-            "details": details_table(view.group, texts),
+            "details": None if view.page.is_folded else details_table(view.group, texts),
         }
 
     def part_summary(self, view: GroupView) -> str | None:

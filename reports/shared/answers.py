@@ -51,22 +51,10 @@ def answers(rows: Iterable[Row], texts: Texts) -> list[str]:
     for row in shown:
         if row.supported and (row.info.baseline or not row.measured):
             sentences.append(_answer(row, texts))
-    steps = _steps_to_lean(shown, texts)
+    steps = steps_to_lean(shown, texts)
     if steps:
         sentences.append(steps)
     return sentences
-
-
-def equal_scenarios(rows: Iterable[Row], texts: Texts) -> str | None:
-    """Return one sentence for all scenarios with equal plans, which were measured once.
-
-    None if all plans differ.
-    """
-    equal = dict.fromkeys((row.original or row).names for row in rows if row.equal)
-    if not equal:
-        return None
-    parts = [" = ".join(map(texts.scenario, names)) for names in equal]
-    return texts("equal_scenarios", scenarios=texts.joined(parts))
 
 
 def not_supported(rows: Iterable[Row], texts: Texts) -> str | None:
@@ -135,7 +123,7 @@ def virtual_note(group: Group, texts: Texts) -> str | None:
     return texts.sentences([texts("note_virtual"), texts(emulation)])
 
 
-def _steps_to_lean(rows: Sequence[Row], texts: Texts) -> str | None:
+def steps_to_lean(rows: Sequence[Row], texts: Texts) -> str | None:
     """Return the saving of each step to the smallest plan; None if there are no two steps."""
     # A step may be equal to a scenario of dup, which is its row then. A step that is equal to the
     # one before adds nothing.

@@ -18,7 +18,6 @@ from reusebench.reports.base.formatting import (
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.shared.answers import answers
 from reusebench.reports.streams.growth import GROWTH_VERDICTS, HEAP, RSS, Growth, growth
 from reusebench.reports.streams.workload import (
     FULL_DUP,
@@ -105,7 +104,7 @@ def frame_sentences(workload: Workload, texts: Texts) -> list[str]:
 
 def memory_sentences(workload: Workload, texts: Texts) -> list[str]:
     """Return the savings of each mode, and of one context per core."""
-    sentences = answers(workload.rows, texts)
+    sentences = []
     per_core = workload.row(PER_CORE)
     full_dup = workload.row(FULL_DUP)
     if per_core and full_dup:

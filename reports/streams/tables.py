@@ -22,11 +22,10 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.system_memory import hidden_system_memory
-from reusebench.reports.shared.comparison import FIGURE_COLUMNS, against
+from reusebench.reports.shared.comparison import FIGURE_COLUMNS, against, name_in_words
 from reusebench.reports.streams.growth import HEAP, growth
 from reusebench.reports.streams.sentences import growth_in_words
 from reusebench.reports.streams.workload import (
-    PERCENTILES,
     FrameFigures,
     Workload,
     all_frames,
@@ -40,6 +39,8 @@ from reusebench.reports.streams.workload import (
 )
 from reusebench.samplers.readings import CpuUse, MachineState
 
+#: Percentiles of each stream on the page; the exported table has all.
+_PERCENTILES = ("p50", "p99")
 #: The rows of the page's table; the exported table has all streams.
 _MOST_STREAM_ROWS = 256
 _NPU = ("column_npu", "column_npu_saved", "column_npu_saved_percent")
@@ -78,7 +79,7 @@ def memory_table(
         figures = [_memory_cell(row, name) for name in columns]
         if frame_columns:
             figures += _frame_cells(row, workload)
-        cells = [texts.scenario(row.scenario), *figures, against(row, texts), _outcome(row, texts)]
+        cells = [name_in_words(row, texts), *figures, against(row, texts), _outcome(row, texts)]
         rows.append((row.outcome, cells))
 
     for published_row in published:
@@ -168,14 +169,14 @@ def per_stream_table(workload: Workload, texts: Texts) -> Table | None:
                 *(whole(count.median) for count in counts),
                 frame_rate(frames),
                 frames_lost(frames),
-                *(frame_latency(frames, name) for name in PERCENTILES),
+                *(frame_latency(frames, name) for name in _PERCENTILES),
             ]
             rows.append((row.outcome, cells))
     if not rows:
         return None
 
     heads = _heads(_STREAM_COLUMNS, texts)
-    for name in PERCENTILES:
+    for name in _PERCENTILES:
         percentile = texts(f"streams_percentile_{name}")
         heads.append(texts("streams_column_latency", name=percentile))
     if left_out:
@@ -186,7 +187,7 @@ def per_stream_table(workload: Workload, texts: Texts) -> Table | None:
 
 def stages_table(workload: Workload, texts: Texts) -> Table | None:
     """Return the time that each stage of a frame takes; None if nothing computed."""
-    columns = [(name, percentile) for name in STAGES for percentile in ("p50", "p99")]
+    columns = [(name, "p50") for name in STAGES]
     rows = []
     for row in workload.rows:
         if any(streams.stages_ns for streams in row.frames):

@@ -12,6 +12,7 @@ from reusebench.reports.material import Material, read_material
 from reusebench.reports.page.index import start_figures, write_report
 from reusebench.reports.results.rows import Group
 from reusebench.scenarios.catalogue import scenarios_of
+from tests.reports.pages import plain
 from tests.reports.stored import even, full_run, groups_of, npu_run, result, write_run
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
 from tests.reports.stored_streams import published_run
@@ -22,7 +23,7 @@ class WrittenReport:
     """A report of runs of everything, with all figures."""
 
     material: Material
-    #: Key: the language.
+    #: Key: the language. The HTML is without marks of terms.
     paths: dict[str, Path]
     html: dict[str, str]
 
@@ -110,5 +111,5 @@ def written(material: Material, tmp_path_factory: pytest.TempPathFactory) -> Wri
     return WrittenReport(
         material,
         of_languages,
-        {name: path.read_text(encoding="utf-8") for name, path in of_languages.items()},
+        {name: plain(path.read_text(encoding="utf-8")) for name, path in of_languages.items()},
     )

@@ -29,11 +29,15 @@ _LINES = (
 )
 
 
+def plain(html: str) -> str:
+    """Return the page without the marks of terms."""
+    return re.sub(r'<abbr title="[^"]*">(.*?)</abbr>|<a class="term"[^>]*>(.*?)</a>', r"\1\2", html)
+
+
 def page(storage: Path, folder: Path, language: str = "en") -> str:
-    """Return the page of a storage in a language, without figures."""
-    return write_report(read_material([storage], None), {}, folder, language)[0].read_text(
-        encoding="utf-8"
-    )
+    """Return the page of a storage in a language, without figures and marks of terms."""
+    path = write_report(read_material([storage], None), {}, folder, language)[0]
+    return plain(path.read_text(encoding="utf-8"))
 
 
 def section(html: str, name: str) -> str:

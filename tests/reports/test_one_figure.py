@@ -31,7 +31,7 @@ from reusebench.storage.formatting import mib, seconds
 from reusebench.storage.metrics import METRICS
 from reusebench.storage.result import Result
 from reusebench.storage.runs import run_of
-from tests.reports.pages import readable
+from tests.reports.pages import plain, readable
 from tests.reports.sightings import (
     ANY,
     Sighting,
@@ -235,7 +235,7 @@ def _sightings(storage: Path, infos: list[Result]) -> list[Sighting]:
     paths = write_report(material, {}, storage / "page", LANGUAGES[0])
     found: list[Sighting] = []
     for path, language in zip(paths, LANGUAGES):
-        html = path.read_text(encoding="utf-8")
+        html = plain(path.read_text(encoding="utf-8"))
         found += on_page(html, texts_of(language), scenarios)
     found += in_terminal(_printed(material), _ENGLISH, scenarios)
     found += _live(infos)

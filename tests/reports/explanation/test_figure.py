@@ -59,11 +59,11 @@ def test_each_lane_says_what_its_number_is(tmp_path: Path) -> None:
         "No reuse, one model",
         "120.00 measured",
         "Full dup",
-        "10.00 claimed",
+        "10.00 if all were shared",
         "54.00 predicted",
     ):
         assert f">{text}<" in svg
-    assert svg.count(" predicted<") == svg.count(" claimed<") == 1
+    assert svg.count(" predicted<") == svg.count(" if all were shared<") == 1
     assert svg.count(" measured<") == 2
     assert ">NPU memory, MiB<" in svg
 
@@ -106,7 +106,7 @@ def test_without_a_claim_there_is_no_lane_for_it(tmp_path: Path) -> None:
         [result(tmp_path, "copied_io", even(40)), result(tmp_path, "zero_copy_io", even(38))],
     )
     svg = figure(groups_of(tmp_path)[0].rows)
-    assert "claimed" not in svg
+    assert "if all were shared" not in svg
     assert svg.count(" predicted<") == 1
 
 

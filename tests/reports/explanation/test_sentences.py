@@ -9,7 +9,6 @@ from reusebench.reports.base.texts import texts_of
 from reusebench.reports.explanation.sentences import explanation_sentences
 from reusebench.reports.results.rows import Row
 from tests.reports.explanation.test_explanation import first_only, with_more
-from tests.reports.explanation.test_table import npu_rows
 from tests.reports.stored import (
     MIB,
     changed,
@@ -26,6 +25,21 @@ from tests.reports.stored import (
 ENGLISH = texts_of("en")
 
 
+def npu_rows(storage: Path) -> tuple[Row, ...]:
+    """Return no reuse, full dup with 1/16 MiB less of register commands, and a wrong zero copy."""
+    less = with_more("register_commands", -MIB // 16, range(1, 12))
+    accounts = {
+        "no_reuse_one_model": npu_account,
+        "full_dup": less,
+        "copied_io": npu_account,
+        "zero_copy_io": with_more("io", MIB, range(12)),
+    }
+    write_run(
+        storage, [result(storage, name, even(3), npu=account) for name, account in accounts.items()]
+    )
+    return groups_of(storage)[0].rows
+
+
 def application_rows(storage: Path) -> tuple[Row, ...]:
     """Return no reuse, and a full dup whose last dup takes 3 MiB more than the others."""
     costs = dup(40, 10)
@@ -38,7 +52,8 @@ def application_rows(storage: Path) -> tuple[Row, ...]:
 def test_a_sentence_says_why_the_claim_is_not_reached(tmp_path: Path) -> None:
     """It names the shared memory, each dup's own memory, and the error of the prediction."""
     assert explanation_sentences(npu_rows(tmp_path), ENGLISH) == [
-        "Full dup: 11 of 12 contexts reuse another one, so it should save 91.7 %; it saves 55.6 %."
+        "Full dup: if the 11 of 12 contexts that reuse another one took nothing, it would save"
+        " 91.7 %; it saves 55.6 %."
         " Only weights are shared, 72.00 of the baseline's 120.00 MiB. Each of these contexts still"
         " takes 3.94 MiB of its own on average: internal tensors 2.00; register commands 0.94; task"
         " list 0.06; input and output 0.94. Predicted: 55.0 %. The measured memory is 0.69 MiB less"
@@ -74,11 +89,11 @@ def test_weights_that_a_runtime_did_not_share_are_not_called_shared(tmp_path: Pa
 def test_a_sentence_on_application_memory_names_the_unshared_memory(tmp_path: Path) -> None:
     """It compares a dup with a context of the baseline, and says that the import is needed once."""
     assert explanation_sentences(application_rows(tmp_path), ENGLISH) == [
-        "Full dup: 11 of 12 contexts reuse another one, so it should save 91.7 %; it saves 64.1 %."
-        " Each of these contexts still takes 10.3 MiB of its own on average; in the baseline they"
-        " take 40.0 MiB each. The import of the runtime, 30.0 MiB, is needed once, whatever is"
-        " shared. Predicted: 64.7 %. The measured memory is 3.0 MiB more than predicted, 0.6 % of"
-        " the baseline's."
+        "Full dup: if the 11 of 12 contexts that reuse another one took nothing, it would save"
+        " 91.7 %; it saves 64.1 %."
+        " Each of these still takes 10.3 MiB of its own on average; in the baseline 40.0 MiB. The"
+        " import of the runtime, 30.0 MiB, is needed once. Predicted: 64.7 %. The measured memory"
+        " is 3.0 MiB more than predicted, 0.6 % of the baseline's."
     ]
 
 
@@ -117,9 +132,9 @@ def test_a_reached_claim_is_called_reached(tmp_path: Path) -> None:
         result(tmp_path, "shared_context", even(3), npu=first_only),
     )
     assert explanation_sentences(group.rows, ENGLISH) == [
-        "Shared context: 11 of 12 contexts reuse another one, so it should save 91.7 %, and it"
-        " does: 91.7 %. The whole context is shared, 120.00 of the baseline's 120.00 MiB."
-        " Predicted: 91.7 %. The prediction is right within 0.01 MiB."
+        "Shared context: if the 11 of 12 contexts that reuse another one took nothing, it would"
+        " save 91.7 %, and it does: 91.7 %. The whole context is shared, 120.00 of the baseline's"
+        " 120.00 MiB. Predicted: 91.7 %. The prediction is right within 0.01 MiB."
     ]
 
 

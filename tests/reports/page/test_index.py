@@ -120,12 +120,19 @@ def test_sections_stand_in_their_order(written: WrittenReport) -> None:
     html = written.html["en"]
     order = sections(html)
     assert order[:2] == ["answer", "dup"]
-    assert order[-2:] == ["definitions", "glossary"]
+    assert order[-2:] == ["environment", "glossary"]
     assert order.index("mechanisms") < order.index("programs") < order.index("failures")
     title = r'<details class="folded">\s*<summary><h2>[^<]+<a [^>]+></a></h2>'
-    for name in order[1:-3]:
+    for name in order[1:-1]:
         folded = section(html, name)
         assert re.search(title + r' <span class="summary">\w', folded), name
+
+
+def test_a_first_look_is_short(tmp_path: Path) -> None:
+    """Apart from the program, a page of one runtime has as many words as one reads in minutes."""
+    write_run(tmp_path, first_look(tmp_path))
+    text = readable(page(tmp_path, tmp_path / "out"))
+    assert len(text.split()) < 1750
 
 
 def test_every_question_has_its_parts(
@@ -249,51 +256,42 @@ def test_runs_of_before_have_no_list_of_sources(tmp_path: Path) -> None:
 def test_only_scenarios_of_the_page_are_explained(full_storage: Path, tmp_path: Path) -> None:
     """Scenarios of other questions are not explained, nor streams without any."""
     html = page(full_storage, tmp_path)
-    assert ENGLISH("about_full_dup") in section(html, "scenarios")
+    assert ENGLISH("about_full_dup") in section(html, "answer")
+    assert ENGLISH("define_application_memory") in section(html, "glossary")
     assert ENGLISH("about_in_turn") not in html
-    assert ENGLISH("stream_define_rate") not in section(html, "definitions")
+    assert ENGLISH("stream_define_rate") not in html
 
 
 def test_baselines_alone_show_no_mechanism(tmp_path: Path) -> None:
-    """If no mechanism was measured, the page tells so."""
+    """If no mechanism was measured, the page has no table of them."""
     write_run(tmp_path, [result(tmp_path, "no_reuse", even(3))])
-    text = section(page(tmp_path, tmp_path / "out"), "mechanisms")
-    assert ENGLISH("mechanisms_none") in text
-    assert "<details>" not in text
+    assert 'id="mechanisms"' not in page(tmp_path, tmp_path / "out")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_equal_scenarios_stand_once(tmp_path: Path, language: str) -> None:
-    """Steps to lean that dup has measured are named below its comparison."""
+    """Steps to lean that dup has measured are named in its rows."""
     write_run(tmp_path, first_look(tmp_path))
     texts = texts_of(language)
     html = page(tmp_path, tmp_path / "out", language)
     text = section(html, "dup")
-    names = [
-        texts.scenario(name) for name in ("full_dup", "lean_weights", "full_dup_internal_reuse")
-    ]
-    assert f"{names[0]} = {names[1]}{texts('list_separator')}{names[2]} = " in text
+    names = " = ".join(texts.scenario(name) for name in ("full_dup", "lean_weights"))
+    assert f'<th scope="row">{names}</th>' in text
     assert texts("step_lean_internal") in text
     assert 'id="lean"' not in html
     plain, lean = (f'<th scope="row">{texts.scenario(name)}</th>' for name in ("plain", "lean"))
     assert plain not in html
     assert lean in text
-    assert texts("about_plain") in section(html, "scenarios")
+    assert texts("about_plain") in section(html, "glossary")
 
 
-def test_equal_layouts_of_other_questions_are_said_too(tmp_path: Path) -> None:
-    """Limits and streams of video name scenarios that were measured once."""
+def test_equal_layouts_of_streams_stand_once(tmp_path: Path) -> None:
+    """A row of streams of video has the names of scenarios that were measured once."""
     streams = streams_result(tmp_path, "streams_no_reuse")
-    one_model = as_measured(streams, "streams_no_reuse_one_model")
-    limit = result(tmp_path, "limit_full_dup", even(3))
-    write_run(tmp_path, [streams, one_model, limit, as_measured(limit, "limit_lean")])
-    html = page(tmp_path, tmp_path / "out")
-    for question, names in (
-        ("streams", ("streams_no_reuse", "streams_no_reuse_one_model")),
-        (LIMIT, ("limit_full_dup", "limit_lean")),
-    ):
-        equal = " = ".join(map(ENGLISH.scenario, names))
-        assert ENGLISH("equal_scenarios", scenarios=equal) in section(html, question)
+    write_run(tmp_path, [streams, as_measured(streams, "streams_no_reuse_one_model")])
+    names = ("streams_no_reuse", "streams_no_reuse_one_model")
+    equal = " = ".join(map(ENGLISH.scenario, names))
+    assert f'<th scope="row">{equal}</th>' in section(page(tmp_path, tmp_path / "out"), "streams")
 
 
 def test_unfinished_runs_are_marked(tmp_path: Path) -> None:

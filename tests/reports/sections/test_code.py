@@ -60,7 +60,7 @@ def test_the_program_in_c_is_for_the_chip(tmp_path: Path) -> None:
     """The program links the library of the result's chip."""
     npu_run(tmp_path)
     (group,) = groups_of(tmp_path)
-    (block,) = code_blocks([group], ["RKNN"], ENGLISH)
+    block = code_blocks([group], ["RKNN"], ENGLISH)[0]
     assert block.title.endswith(", in C")
     assert "-lrknnrt" in (block.text or "")
 

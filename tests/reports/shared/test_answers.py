@@ -10,7 +10,6 @@ from reusebench.measured.runtimes.base import Copies
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.shared.answers import (
     answers,
-    equal_scenarios,
     group_warnings,
     not_supported,
     virtual_note,
@@ -306,22 +305,6 @@ def test_a_step_that_is_equal_to_another_adds_nothing(tmp_path: Path) -> None:
     )
     assert "It combines: dup; one internal memory per core." in internal_reuse
     assert internal_reuse.endswith("combine with the rest: zero-copy input and output.")
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_equal_scenarios_are_one_sentence(tmp_path: Path, language: str) -> None:
-    """A sentence joins a row's names, whichever is shown; without others there is none."""
-    texts = texts_of(language)
-    group = group_of(tmp_path, *first_look(tmp_path))
-    sentence = equal_scenarios(group.rows, texts)
-    assert sentence is not None
-    assert (
-        sentence == equal_scenarios(group.copies, texts) != equal_scenarios(group.rows[:1], texts)
-    )
-    for names in (("no_reuse_one_model", "plain"), ("full_dup", "lean_weights")):
-        assert " = ".join(map(texts.scenario, names)) in sentence
-    assert texts.scenario("lean") not in sentence.split(" = ")
-    assert equal_scenarios(group.rows[3:], texts) is None
 
 
 def test_what_is_not_supported_is_one_sentence(tmp_path: Path) -> None:
