@@ -60,8 +60,10 @@ def meanings_of(page: Page) -> dict[str, str]:
     for kind in [kind for kind, is_used in kinds.items() if is_used]:
         for key, definition in texts.starting_with(f"{kind}define_").items():
             meanings.setdefault(texts(f"{kind}term_{key}"), definition)
+    shown = {name for row in page.rows for name in row.names}
     for name, meaning in texts.starting_with("about_").items():
-        meanings.setdefault(texts.scenario(name), meaning)
+        if name in shown:
+            meanings.setdefault(texts.scenario(name), meaning)
     for name in {row.scenario for row in page.rows if row.stored_scenario.plan_without_reuse}:
         meanings[texts.scenario(name)] = texts("about_plan_without_reuse")
     return meanings

@@ -81,6 +81,7 @@ def workload_parts(view: GroupView, published: Sequence[PublishedRow] = ()) -> l
                 "memory": memory_table(group, workload, published, texts),
                 "published_note": _published_note(published, texts),
                 "growth": growth_sentences(workload, texts),
+                "reasons": [],
                 **({} if view.page.is_folded else _tables(group, workload, texts)),
             }
         )

@@ -418,6 +418,16 @@ def test_streams_are_defined_if_there_are_any(full_group: Group) -> None:
     assert ENGLISH("stream_term_done") not in meanings_of(Page(Material([full_group]), ENGLISH))
 
 
+def test_a_page_of_many_groups_has_fewer_tables(tmp_path: Path) -> None:
+    """Each of four runtimes has its streams, without the tables that the exported ones have."""
+    for number, runtime in enumerate(("onnxruntime", "ncnn", "mnn", "litert"), start=1):
+        info = streams_result(tmp_path, NAMES[3], [Frames()] * 2)
+        write_run(tmp_path, [changed(info, runtime=runtime)], number)
+    text = section(page(tmp_path, tmp_path / "out"), "streams")
+    assert text.count(f">{ENGLISH('section_streams_table')}<") >= 4
+    assert ENGLISH("section_streams_stages") not in text
+
+
 def test_a_page_of_streams_alone_does_not_mention_inferences(
     streams_group: Group, streams_storage: Path, tmp_path: Path
 ) -> None:
