@@ -1,8 +1,7 @@
 """Errors of the gate, by the number of runs in the baseline: `python -m benchmarks.gate_accuracy`.
 
 It makes runs with several kinds of noise and a known change, holds a limit of 2 % against them, and
-prints how often the gate says within, undecided and worse; beside it how often the rule of version
-0.1 said worse: more than the limit, and more than noise. With --storage DIR it does so with the
+prints how often the gate says within, undecided and worse. With --storage DIR it does so with the
 runs that `benchmarks.comparison_accuracy --storage DIR` has measured, without a change and with 1
 MiB more.
 """
@@ -148,23 +147,17 @@ def real_lines(runs: Sequence[Run]) -> Iterator[str]:
 def _heads(subject: str, change: str) -> str:
     return (
         f"{subject:62} {'runs':>4} {change:>11} {'figures':>8} {'within':>7} {'undecided':>9}"
-        f" {'worse':>6} {'0.1: worse':>10}   (in %)"
+        f" {'worse':>6}   (in %)"
     )
 
 
 def _line(name: str, count: int, change: str, held: Sequence[Held]) -> str:
     counts = Counter(each.outcome for each in held)
     shares = {outcome: 100 * number / len(held) for outcome, number in counts.items()}
-    before = 100 * sum(map(_was_worse, held)) / len(held)
     return (
         f"{name:62} {count:4} {change:>11} {len(held):8} {shares.get(WITHIN, 0):7.1f}"
-        f" {shares.get(UNDECIDED, 0):9.1f} {shares.get(WORSE, 0):6.1f} {before:10.1f}"
+        f" {shares.get(UNDECIDED, 0):9.1f} {shares.get(WORSE, 0):6.1f}"
     )
-
-
-def _was_worse(held: Held) -> bool:
-    """Whether the rule of version 0.1 failed the build."""
-    return held.excess > 0 and held.change.is_worse
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The gate: limits on how much worse a figure may get, held against the changes between two sides.
 
-A change is known with an interval. It is within its limit if the whole interval is, and worse if
-the whole interval is beyond the limit. Otherwise the measurements do not decide: a threshold alone
-would fail builds by chance, or pass what could never be seen.
+A change is known with an interval. It breaks its limit if it is beyond the limit and more than
+noise, and is within the limit if the whole interval is. Otherwise the measurements do not decide: a
+threshold alone would fail builds by chance, or pass what could never be seen.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from reusebench.reports.compare.changes import Change, Changes, Unmeasured
 from reusebench.storage.limits import GateLimit
 
-#: The change is smaller than the limit allows.
+#: The whole interval of the change is allowed.
 WITHIN = "within"
-#: The change is larger than the limit allows.
+#: The change is larger than the limit allows, and than noise.
 WORSE = "worse"
-#: The interval of the change has the limit in it, or is not known.
+#: A change beyond the limit may be noise, or noise may hide one; or the interval is not known.
 UNDECIDED = "undecided"
 #: Memory was short: evictions hide a rise.
 NOT_HELD = "not held"
@@ -43,7 +43,7 @@ class Held:
         error = self.change.difference.error
         if error is None or self.change.is_disturbed:
             return UNDECIDED
-        if self.change.worsening - error > self.allowed:
+        if self.change.worsening > self.allowed and self.change.is_worse:
             return WORSE
         if self.change.worsening + error <= self.allowed:
             return WITHIN

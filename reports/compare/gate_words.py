@@ -95,7 +95,7 @@ def remedy(held: Held) -> str:
     ways = "more repeats (--repeats), 5 runs in the base or a wider limit would decide"
     if error > held.allowed:
         return f"noise is larger than the limit: {ways}"
-    return f"the limit is within the interval of the change: {ways}"
+    return f"noise may hide a change beyond the limit: {ways}"
 
 
 def change_words(change: Change) -> str:

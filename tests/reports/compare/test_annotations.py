@@ -38,7 +38,7 @@ def _unescaped(text: str) -> str:
 
 def test_what_is_worse_is_an_error_and_what_is_open_a_warning() -> None:
     """The worst comes first; a notice has the whole verdict."""
-    text = as_github(*compared([("plan", 50, 90), ("other", 50, 54)], [f"{MEMORY}:5%"]))
+    text = as_github(*compared([("plan", 50, 90), ("other", 50, 52.4)], [f"{MEMORY}:5%"]))
     found = commands(text)
     assert [command["level"] for command in found] == ["error", "warning", "notice"]
     assert found[0]["title"] == f"{MEMORY}:5%: onnxruntime plan (4 x 3, model-a)"

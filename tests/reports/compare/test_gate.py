@@ -48,10 +48,20 @@ def outcomes(result: GateResult) -> list[str]:
     return [held.outcome for held in result.held]
 
 
-def test_a_rise_whose_whole_interval_is_beyond_the_limit_breaks_it() -> None:
-    """A rise that is beyond the limit even if noise is taken off fails the build."""
-    result = check_limits(rise(5), [parse_limit(f"{MEMORY}:2%+512KiB")])
+@pytest.mark.parametrize("limit", ["2%+512KiB", "9.9%"])
+def test_a_rise_beyond_the_limit_and_noise_breaks_it(limit: str) -> None:
+    """A significant rise that is beyond the limit fails the build, by however little it is."""
+    result = check_limits(rise(5), [parse_limit(f"{MEMORY}:{limit}")])
     assert (outcomes(result), result.exit_code) == ([WORSE], 1)
+
+
+@pytest.mark.parametrize("limit", ["10.1%", "10.5%"])
+def test_a_rise_that_noise_may_have_made_too_small_is_undecided(limit: str) -> None:
+    """A rise within the limit is undecided if its interval is not."""
+    (held,) = check_limits(rise(5, spread=0.2), [parse_limit(f"{MEMORY}:{limit}")]).held
+    assert held.change.worsening < held.allowed
+    assert held.change.worsening + (held.change.difference.error or 0) > held.allowed
+    assert held.outcome == UNDECIDED
 
 
 def test_the_same_limit_is_held_once() -> None:
