@@ -29,16 +29,16 @@ from reusebench.storage.trace import ProgramTrace, read_trace
 _MOST_PROGRAMS = 6
 _MOST_PROCESSES = 8
 _PANEL_PX = 195
-#: Longest title of a panel, in characters.
 #: Figures that most programs lack; they are left out if they are zero.
 _RARE = ("hugetlb_memory", "held_memory", "dmabuf_memory")
+_SYSTEM = "system_memory_over_idle"
 #: Figures of a phase on the page; the exported table has all.
 _SHOWN = (
     "application_memory",
     "application_memory_median",
     "application_peak_rss",
     "process_peak_rss",
-    "system_memory_over_idle",
+    _SYSTEM,
     "npu_memory",
     *_RARE,
 )
@@ -194,7 +194,7 @@ def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | N
         phases += [(program, phase) for phase in program.info.phases]
     if not phases:
         return None
-    shown = [name for name in _SHOWN if any(_is_shown(phase, name) for _, phase in phases)]
+    shown = [name for name in _SHOWN if any(_is_shown(*each, name) for each in phases)]
     has_boards = len({program.file.board for program in programs}) > 1
     lines = []
     for program, phase in phases:
@@ -205,7 +205,8 @@ def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | N
         cells += [phase.name, str(len(program.info.repeats)), doubted(duration, program.is_short)]
         for name in shown:
             is_short = program.is_short and name not in _NEVER_SHORT
-            cells.append(doubted(phase_text(phase, name, texts), is_short))
+            text = phase_text(phase, name, texts) if _is_told(program, name) else mib(None)
+            cells.append(doubted(text, is_short))
         cells.append(_outcome(program, texts))
         lines.append((program.info.outcome, cells))
     names = ["program", "phase", "repeats", "duration", *shown, "outcome"]
@@ -216,9 +217,16 @@ def programs_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | N
     return Table(heads, lines, words=(*range(first_number), -1), exported="programs")
 
 
-def _is_shown(phase: Phase, name: str) -> bool:
+def _is_shown(program: StoredProgram, phase: Phase, name: str) -> bool:
     figure = phase_figure(phase, name)
-    return figure is not None and (name not in _RARE or figure.median > 0)
+    if figure is None or not _is_told(program, name):
+        return False
+    return name not in _RARE or figure.median > 0
+
+
+def _is_told(program: StoredProgram, name: str) -> bool:
+    """Whether the figure says something: noise may hide system memory."""
+    return name != _SYSTEM or not program.info.hides_system_memory
 
 
 def _outcome(program: StoredProgram, texts: Texts) -> str:
@@ -258,9 +266,11 @@ def program_charges(programs: Sequence[StoredProgram], texts: Texts) -> list[str
 
 
 def program_remarks(programs: Sequence[StoredProgram], texts: Texts) -> list[str]:
-    """Return a sentence on each kind of memory of a program that no page shows."""
+    """Return sentences on memory of a program that no page shows, or that noise hides."""
     sentences = []
     for program in programs:
+        if program.info.hides_system_memory:
+            sentences.append(texts("program_system_hidden", name=program.name))
         for remark in program.info.memory_remarks:
             words = texts.message(remark)
             sentences.append(texts("program_remark", name=program.name, remark=words))

@@ -242,7 +242,7 @@ def test_a_program_that_cannot_be_read(tmp_path: Path) -> None:
     assert phase.medians.application_memory_bytes == (None,)
     assert done.values("application_peak_rss")["run"] > 24 * _MIB
     assert "application memory of run cannot be read" in done.err
-    assert "at the end" not in done.err.splitlines()[1]
+    assert "application" not in done.err.splitlines()[1]
 
 
 def test_marked_phases_have_figures_of_their_own(recorded: dict[str, Done]) -> None:

@@ -93,3 +93,32 @@ def test_the_age_of_a_last_reading(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert "before" not in load_line
     assert "100.0 (0.31 s before)" in end_line
+
+
+@pytest.mark.parametrize(
+    ("mib", "moved", "is_hidden"),
+    [
+        ((20,), (0,), False),
+        ((20, 20, 20), (0, 2, -2), False),
+        # Its driver may have taken the rest.
+        ((20,), (60,), False),
+        # Another program gave back more than this one took, or took and gave back.
+        ((20,), (-45,), True),
+        ((20, 20, 20), (0, 25, -25), True),
+    ],
+)
+def test_system_memory_that_noise_hides(
+    mib: tuple[int, ...],
+    moved: tuple[int, ...],
+    is_hidden: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It has no column if other programs moved it by more, and a sentence says so."""
+    made = program("pipeline", [Repeat({"run": size}) for size in mib])
+    (phase,) = made.phases
+    system = tuple((size + other) * MIB for size, other in zip(mib, moved))
+    memory = replace(phase.memory, system_memory_over_idle_bytes=system)
+    print_figures(replace(made, phases=(replace(phase, memory=memory),)))
+    printed = capsys.readouterr().err
+    assert ("system over idle" not in printed) is is_hidden
+    assert ("system memory is left out" in printed) is is_hidden

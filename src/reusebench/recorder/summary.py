@@ -17,11 +17,12 @@ from reusebench.storage.recorded_program import Phase, Program
 __all__ = ["print_figures", "print_notice", "print_summary"]
 
 _S = 10**9
+_SYSTEM = "system_memory_over_idle_bytes"
 _COLUMNS = {
-    "at the end": "application_memory_bytes",
-    "peak of sum": "application_peak_rss_bytes",
+    "application": "application_memory_bytes",
+    "highest sum": "application_peak_rss_bytes",
     "largest process": "process_peak_rss_bytes",
-    "system over idle": "system_memory_over_idle_bytes",
+    "system over idle": _SYSTEM,
     "NPU": "npu_memory_bytes",
     "huge pages": "hugetlb_memory_bytes",
     "files held": "held_memory_bytes",
@@ -60,6 +61,8 @@ def print_figures(program: Program) -> None:
 
 
 def _has_values(program: Program, key: str) -> bool:
+    if key == _SYSTEM and program.hides_system_memory:
+        return False
     for phase in program.phases:
         for value in getattr(phase.memory, key):
             if value or (value is not None and key not in _RARE):
@@ -90,6 +93,9 @@ def _notes(program: Program) -> Iterator[str]:
             f"MEMORY WAS SHORT, do not rely on figures marked {DOUBT}: {signs}. Free memory, and"
             " record again"
         )
+
+    if program.hides_system_memory:
+        yield "system memory is left out: other programs moved it by more than this one"
 
     for remark in program.memory_remarks:
         yield f"{program.name}: {remark}"

@@ -179,6 +179,23 @@ def _stored_lists(figures: PhaseMemory | PhaseMedians) -> Iterator[_Bytes]:
             yield values
 
 
+def _unexplained_bytes(phase: Phase, system: Figure) -> float:
+    """Return the part of system memory that the program's own does not explain; 0 if unknown.
+
+    Buffers of an NPU may be part of application memory, or beside it.
+    """
+    memory = phase.memory
+    application = Figure.of(memory.application_memory_bytes)
+    if application is None:
+        return 0
+
+    figures = [Figure.of(memory.npu_memory_bytes), Figure.of(memory.dmabuf_memory_bytes)]
+    buffers = sum(figure.median for figure in figures if figure)
+    below = application.median - system.median
+    above = system.median - application.median - buffers
+    return max(0, below, above)
+
+
 def _most(phases: Iterable[_Bytes]) -> int:
     """Return the highest figure of any phase and repeat; 0 if none is known."""
     return max((value or 0 for values in phases for value in values), default=0)
@@ -220,6 +237,22 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
         )
         others = once(repeat.shortage.remarks for repeat in self.repeats if repeat.shortage)
         return (*unseen, *others)
+
+    @property
+    def hides_system_memory(self) -> bool:
+        """Whether system memory over idle is not larger than its noise in any phase.
+
+        The noise is its spread, what moved it before the program, and what the program's own memory
+        does not explain.
+        """
+        idle = max((repeat.idle_noise_bytes for repeat in self.repeats), default=0)
+        figures = []
+        for phase in self.phases:
+            system = Figure.of(phase.memory.system_memory_over_idle_bytes)
+            if system:
+                noise = max(idle, system.spread or 0, _unexplained_bytes(phase, system))
+                figures.append(abs(system.median) <= noise)
+        return bool(figures) and all(figures)
 
     @property
     def killed(self) -> Optional[Message]:

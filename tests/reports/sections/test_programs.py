@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from reusebench.measured.messages import Message
 from reusebench.reports.base.texts import texts_of
@@ -16,6 +17,7 @@ from reusebench.reports.results.programs import newest_programs, programs_in
 from reusebench.reports.sections.programs import (
     processes_table,
     program_records,
+    program_remarks,
     program_warnings,
     programs_figure,
     programs_table,
@@ -156,6 +158,25 @@ def test_npu_memory_has_a_column_where_there_is_any(tmp_path: Path) -> None:
         table = programs_table(newest_programs(programs_in(runs_of(tmp_path))), _TEXTS)
         assert table is not None
         assert (_TEXTS("program_column_npu_memory") in table.heads) is npu
+
+
+def test_system_memory_that_noise_hides(tmp_path: Path) -> None:
+    """A program that others moved it more than has a dash and a note; of the others it is shown."""
+    quiet = program("quiet", [Repeat({"run": 20})])
+    busy = program("busy", [Repeat({"run": 30})])
+    (phase,) = busy.phases
+    memory = replace(phase.memory, system_memory_over_idle_bytes=(-90 * MIB,))
+    busy = replace(busy, phases=(replace(phase, memory=memory),))
+    write_programs(tmp_path, [quiet, busy])
+    both = newest_programs(programs_in(runs_of(tmp_path)))
+    table = programs_table(both, _TEXTS)
+    assert table
+    column = table.heads.index(_TEXTS("program_column_system_memory_over_idle"))
+    assert {line[0]: line[column] for _, line in table.rows} == {"quiet": "20.0", "busy": "-"}
+    assert program_remarks(both, _TEXTS) == [_TEXTS("program_system_hidden", name="busy")]
+    alone = programs_table([one for one in both if one.name == "busy"], _TEXTS)
+    assert alone
+    assert _TEXTS("program_column_system_memory_over_idle") not in alone.heads
 
 
 def test_each_process_has_its_peak(storage: Path) -> None:
