@@ -89,9 +89,15 @@ def workload_parts(view: GroupView, published: Sequence[PublishedRow] = ()) -> l
 
 
 def _tables(group: Group, workload: Workload, texts: Texts) -> dict[str, Any]:
-    """Return the explanation, and tables of streams, stages, the machine and parts of memory."""
+    """Return the explanation, and tables of streams, stages, the machine and parts of memory.
+
+    A first look is too short for these tables.
+    """
+    reasons = explanation_sentences(workload.rows, texts)
+    if workload.is_first_look:
+        return {"reasons": reasons, "components": components_table(workload.modes, texts)}
     return {
-        "reasons": explanation_sentences(workload.rows, texts),
+        "reasons": reasons,
         "per_stream": per_stream_table(workload, texts),
         "stages": stages_table(workload, texts),
         "machine": machine_table(workload, texts),

@@ -22,6 +22,8 @@ _COUNTED = ("due", "done", "dropped", "missed", "per_s")
 #: A run that lost at most this share of its frames kept up: the first frame of a stream may be
 #: late, and so may the last.
 _KEPT_PERCENT = 1.0
+#: Frames of a stream from which on its 99th percentile is not its slowest frame.
+_LEAST_FRAMES = 100
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,12 @@ class Workload:
     def computes(self) -> bool:
         """Whether frames and their latencies mean something."""
         return all(row.computes for row in self.rows)
+
+    @property
+    def is_first_look(self) -> bool:
+        """Whether each stream had too few frames for percentiles of its own."""
+        due = [frames.due.median for row in self.rows for frames in stream_frames(row)]
+        return bool(due) and max(due) < _LEAST_FRAMES
 
     @property
     def modes(self) -> list[Row]:

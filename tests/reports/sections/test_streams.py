@@ -512,6 +512,16 @@ def test_a_video_is_named(tmp_path: Path) -> None:
     assert "up to 2 frames of a stream wait" in words
 
 
+@pytest.mark.parametrize(("seconds", "is_first_look"), [(3.2, True), (3.4, False)])
+def test_streams_of_few_frames_have_no_tables_of_their_own(
+    seconds: float, is_first_look: bool, tmp_path: Path
+) -> None:
+    """Percentiles of a stream need a hundred frames that were due."""
+    frames = [Frames(seconds=seconds)] * 3
+    workload = stored_workload(tmp_path, streams_result(tmp_path, NAMES[1], frames))
+    assert workload.is_first_look is is_first_look
+
+
 def test_a_machine_that_says_nothing_has_no_table(tmp_path: Path) -> None:
     """If neither CPU nor clocks, throttling or growth are known, there is nothing to show."""
     table = machine_table(
