@@ -61,7 +61,6 @@ from reusebench.scenarios.layouts import (
 __all__ = [
     "CYCLES",
     "DEFAULT_OPTIONS",
-    "FIRST_LOOK",
     "FRAMES_4K",
     "FRAMES_1080P",
     "IN_TURN",
@@ -79,6 +78,7 @@ __all__ = [
     "Scenario",
     "TooFewModels",
     "find_scenario",
+    "first_look",
     "name_of_plan",
     "name_without_reuse",
     "option_scenario",
@@ -270,10 +270,10 @@ SCENARIOS: tuple[Scenario, ...] = (
 )
 
 
-#: The scenarios of --quick: no reuse, dup, internal reuse, all mechanisms together, and frames. If
-#: the runtime has dup, the steps of LEAN equal scenarios of dup and are measured once; without dup
-#: they are the answer.
-FIRST_LOOK = (
+#: The scenarios of --quick: no reuse, dup, internal reuse and all mechanisms together. If the
+#: runtime has dup, the steps of LEAN equal scenarios of dup and are measured once; without dup they
+#: are the answer. All have the first model alone.
+_FIRST_LOOK = (
     "no_reuse_one_model",
     "full_dup",
     "full_dup_internal_reuse",
@@ -281,9 +281,10 @@ FIRST_LOOK = (
     "lean_weights",
     "lean_internal",
     "lean",
-    "streams_no_reuse_one_model",
-    "streams_full_dup",
 )
+#: What --quick measures besides, with frames: of one model, and of several in turn.
+_FIRST_LOOK_OF_ONE = ("streams_no_reuse_one_model", "streams_full_dup")
+_FIRST_LOOK_OF_SEVERAL = ("no_reuse", "partial_dup", "streams_no_reuse", "streams_partial_dup")
 
 #: The question of users' plans; each is compared with itself without reuse.
 PLANS = "plans"
@@ -328,6 +329,12 @@ def scenarios_of(question: str) -> list[str]:
         if question_of(scenario.name, scenario.baseline) == question:
             names.append(scenario.name)
     return names
+
+
+def first_look(model_files: int) -> tuple[str, ...]:
+    """Return the scenarios of --quick for this number of --model."""
+    others = _FIRST_LOOK_OF_SEVERAL if model_files > 1 else _FIRST_LOOK_OF_ONE
+    return (*_FIRST_LOOK, *others)
 
 
 def option_scenario(option: str) -> Scenario:

@@ -11,7 +11,7 @@ from reusebench.reports.base.formatting import mib, milliseconds, per_second, pe
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.labels import group_id
-from reusebench.reports.results.model_names import models_in_words
+from reusebench.reports.results.model_names import models_in_words, short_name
 from reusebench.reports.results.recommendation import (
     Recommendation,
     answers_of,
@@ -139,11 +139,15 @@ def opening(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> Ope
 
 
 def warnings_of(groups: Sequence[Group], labels: Sequence[str], texts: Texts) -> list[str]:
-    """Return leaks and reasons to mistrust figures, after labels if there are several groups."""
+    """Return models without an answer, leaks and reasons to mistrust figures.
+
+    They stand after labels if there are several groups.
+    """
     warnings = []
     for group, label in zip(groups, labels):
         leaks = [*leak_sentences(group.rows, texts), *growing_parts(group, texts)]
-        for warning in (*leaks, *group_warnings(group, texts)):
+        uncovered = _models_not_covered(group, texts)
+        for warning in (*uncovered, *leaks, *group_warnings(group, texts)):
             is_single = len(groups) == 1
             warnings.append(warning if is_single else texts("of_group", group=label, words=warning))
     return warnings
@@ -166,6 +170,21 @@ def _answers(group: Group, element_id: str, label: str, texts: Texts) -> list[An
         )
         for recommendation in recommendations
     ]
+
+
+def _models_not_covered(group: Group, texts: Texts) -> list[str]:
+    """Return a sentence if the answers are not for all models that the user gave."""
+    layouts = [answer.without_reuse for answer in answers_of(group.rows) if answer.is_of_the_run]
+    given = max((layout.info.model_files for layout in layouts), default=0)
+    covered: dict[str, str] = {}
+    for layout in layouts:
+        covered.update((model.digest, model.name) for model in layout.info.models)
+    # Built-in models of a set differ by their seeds alone.
+    are_built_in = any(short_name(name) != name for name in covered.values())
+    if are_built_in or len(covered) >= given:
+        return []
+    names = texts.joined(covered.values())
+    return [texts("models_not_covered", covered=len(covered), given=given, names=names)]
 
 
 def _is_layout(row: Row) -> bool:

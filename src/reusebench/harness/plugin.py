@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.selection import option_scenarios, selected_runtimes, selection_of
 from reusebench.harness.session import NamedConfiguration, Session
 from reusebench.harness.standard_output import StandardOutput, leave_open
-from reusebench.scenarios.catalogue import FIRST_LOOK
+from reusebench.scenarios.catalogue import first_look
 from reusebench.storage.board_storage import board_storage
 from reusebench.system.files import keep_writing_to_user
 from reusebench.system.interrupts import handle_signals, ignore_signals
@@ -137,9 +137,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for argument in config.args:
         path = config.invocation_params.dir / argument.partition("::")[0]
         named.add(path.resolve())
+    scenarios = first_look(len(config.option.model or ()))
     left_out = []
     for item in items:
-        if item.path.resolve() not in named and not _is_in_first_look(item):
+        if item.path.resolve() not in named and not _is_one_of(scenarios, item):
             left_out.append(item)
     if left_out:
         config.stash[_IS_FIRST_LOOK] = True
@@ -157,14 +158,14 @@ def _is_without_option(item: pytest.Item) -> bool:
     return callspec is not None and callspec.params.get("option", "") is None
 
 
-def _is_in_first_look(item: pytest.Item) -> bool:
-    """Whether it measures a scenario of the first look; tests outside of bench/ stay, too."""
+def _is_one_of(scenarios: Sequence[str], item: pytest.Item) -> bool:
+    """Whether it measures one of the scenarios; tests outside of bench/ stay, too."""
     callspec = getattr(item, "callspec", None)
     if callspec is None or not _is_question(item.path):
         return True
     if "option" in callspec.params:
         return False
-    return callspec.params.get("scenario") in (None, *FIRST_LOOK)
+    return callspec.params.get("scenario") in (None, *scenarios)
 
 
 @pytest.hookimpl(tryfirst=True)

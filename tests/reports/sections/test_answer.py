@@ -11,7 +11,7 @@ import pytest
 from reusebench.measured.plan import Model
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.results.labels import labels_of
-from reusebench.reports.sections.answer import Answer, opening
+from reusebench.reports.sections.answer import Answer, opening, warnings_of
 from reusebench.storage.result import Result
 from reusebench.targets.outcome import Failure
 from tests.reports.pages import page, section
@@ -173,6 +173,20 @@ def test_no_reuse_that_does_not_fit_is_the_answer_too(tmp_path: Path) -> None:
         " application memory: dup further contexts."
     )
     assert list(one.remarks) == [ENGLISH("answer_unchecked")]
+
+
+def test_models_without_an_answer_are_said(tmp_path: Path) -> None:
+    """All models of the user's are in the answers, or a sentence says which are."""
+    infos = full_dup(tmp_path)
+    covered = "This covers 1 of the 4 models that were given: model-a. "
+
+    def warnings(*infos: Result) -> list[str]:
+        return warnings_of([group_of(tmp_path, *infos)], ["here"], ENGLISH)
+
+    assert [warning[: len(covered)] for warning in warnings(*infos)] == [covered]
+    in_turn = [result(tmp_path, name, even(40)) for name in ("no_reuse", "partial_dup")]
+    assert warnings(*infos, *in_turn) == []
+    assert warnings(*full_dup(tmp_path, models=named("mobilenet_v2-224-seed1"))) == []
 
 
 def of_runtime(

@@ -36,7 +36,7 @@ class Extent:
     streams: int
     #: Number of contexts per stream.
     contexts: int
-    #: Number of model files that the user gave, or that the built-in set has.
+    #: Number of models that the user gave, equal ones once, or that the built-in set has.
     model_files: int
 
 
@@ -134,7 +134,7 @@ class ScenarioSubject(Subject):
         """Return the streams and contexts of the options."""
         settings = supplies.settings
         models = supplies.models.of(runtime, self.scenario.model_set)
-        return Extent(settings.streams, settings.contexts, len(models))
+        return Extent(settings.streams, settings.contexts, len(set(models)))
 
 
 @dataclass(frozen=True)
