@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.helpers.support import CHECKOUT
+from tests.helpers.support import CHECKOUT, user_environment
 
 _ENGLISH = CHECKOUT / "docs" / "tutorial.md"
 _CHINESE = CHECKOUT / "docs" / "tutorial.zh-CN.md"
@@ -78,7 +78,7 @@ def test_output_of_another_shape_is_noticed() -> None:
 def test_the_tutorial_runs(tmp_path: Path) -> None:
     """Each command of the page works as written, and prints what the page shows."""
     folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
-    environment = {**os.environ, "PATH": os.pathsep.join(folders)}
+    environment = {**user_environment(), "PATH": os.pathsep.join(folders)}
     blocks = _blocks(_ENGLISH)
     assert {block.language for block in blocks} == {"sh", "bash", "text", "toml"}
     output = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ from typing import Any, TypeVar
 
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile, StoredRun, read_storage
-from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
+from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, user_environment
 
 #: The time limit of a whole bench: far longer than one takes on a busy machine.
 BENCH_LIMIT_S = 5 * TIME_LIMIT_S
@@ -83,14 +82,10 @@ def start_pytest(
     """Start pytest in the checkout with the plugins that users have; `environment` is added to the
     tests' own.
     """
-    # The variables of pytest-xdist are for the worker that runs the test.
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
-    }
     return subprocess.Popen(
         [sys.executable, "-m", "pytest", *_PLUGINS, *arguments],
         cwd=CHECKOUT,
-        env={**inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(environment or {})},
+        env={**user_environment(), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **(environment or {})},
         stdin=subprocess.DEVNULL,
         **{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options},
     )

@@ -17,6 +17,8 @@ from typing import Any
 
 import yaml
 
+from tests.helpers.support import user_environment
+
 _EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}")
 _TOKEN = re.compile(r"'(?:[^']|'')*'|[\w.-]+|==|!=|&&|\|\||!|[(),]")
 _OPERATORS = {"&&": " and ", "||": " or ", "!": " not ", "==": "==", "!=": "!="}
@@ -105,7 +107,7 @@ class Job:
         script.write_text(_filled(step["run"], contexts), encoding="utf-8")
         given = {name: _filled(value, contexts) for name, value in step.get("env", {}).items()}
         environment = {
-            **os.environ,
+            **user_environment(),
             **self.environment,
             "GITHUB_ACTIONS": "true",
             "GITHUB_ACTION_PATH": str(self.action),

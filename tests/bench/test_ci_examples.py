@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.helpers.support import CHECKOUT
+from tests.helpers.support import CHECKOUT, user_environment
 
 yaml = pytest.importorskip("yaml")
 
@@ -67,9 +67,7 @@ def test_both_pages_have_the_same_examples() -> None:
 
 @pytest.mark.process
 @pytest.mark.slow
-def test_the_gitlab_example_runs(
-    tmp_path: Path, cache: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_gitlab_example_runs(tmp_path: Path, cache: Path, tiny_model: Path) -> None:
     """Its script passes without a change, and leaves the reports that GitLab reads."""
     (job,) = [workflow["memory"] for workflow in _workflows("ci.md") if "memory" in workflow]
     programs = tmp_path / "programs"
@@ -80,13 +78,16 @@ def test_the_gitlab_example_runs(
     project = tmp_path / "project"
     (project / "models").mkdir(parents=True)
     shutil.copy(tiny_model, project / "models" / "detector.onnx")
-    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    small = "--quick --repeats=2 --runtime=onnxruntime -k 'full_dup and not internal'"
-    monkeypatch.setenv("PYTEST_ADDOPTS", small)
+    environment = {
+        **user_environment(),
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "XDG_CACHE_HOME": str(cache),
+        "PYTEST_ADDOPTS": "--quick --repeats=2 -k 'onnxruntime-full_dup and not internal'",
+    }
 
     def run(line: str) -> int:
-        return subprocess.run(["bash", "-c", line], cwd=project, check=False).returncode
+        command = ["bash", "-c", line]
+        return subprocess.run(command, cwd=project, env=environment, check=False).returncode
 
     model_words = "test_dup.py --model models/detector.onnx"
     assert run(f"reusebench bench {model_words} --storage baseline --benchmark-save=baseline") == 0

@@ -77,6 +77,13 @@ def known(value: Optional[_Value]) -> _Value:
     return value
 
 
+def user_environment() -> dict[str, str]:
+    """Return the environment without variables of pytest: a worker's would change a pytest that a
+    test starts.
+    """
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+
+
 def own_environment(
     runtime: str, python: Path, is_installed: bool = True
 ) -> Callable[[RuntimeEntry], Any]:
