@@ -115,8 +115,8 @@ def _read_files(folders: Sequence[Path]) -> tuple[list[StoredRun], list[BadFile]
     if not files:
         unreadable = "".join(f"\n{file}" for file in bad_files)
         raise ReportError(
-            f"no results in {', '.join(map(str, folders))}. Run `pytest bench/` first, or name"
-            f" another storage with --storage DIR{unreadable}"
+            f"no results in {', '.join(map(str, folders))}. Run `reusebench bench` first, or"
+            f" name another storage with --storage DIR{unreadable}"
         )
     return files, bad_files
 

@@ -145,7 +145,7 @@ def test_without_arguments_the_newest_runs_with_something_in_common(
     assert done.exit_code == 0
     assert "base: 0002_" in done.out
     assert "head: 0003_" in done.out
-    assert "chosen: the newest run, but for 1" in done.out
+    assert "newer runs without that: 1" in done.out
     store(storage, 5, grown(storage, 5))
     done = compare()
     assert "base: 0003_" in done.out

@@ -217,7 +217,7 @@ def test_the_plan_is_a_file_that_pytest_takes(on_cpu: Calibrated) -> None:
     assert ended.exit_code == 0, ended.err
     assert "Measuring" not in ended.err
     last = ended.out.splitlines()[-1]
-    path = Path(last.removeprefix("pytest bench/ --plan ").removesuffix(" measures it again."))
+    path = Path(last.removeprefix("reusebench bench --plan ").removesuffix(" measures it again."))
     (stored,) = read_answers(on_cpu.storage)
     assert isinstance(stored, FitAnswer)
     assert Plan.from_json(json.loads(path.read_text())) == stored.recommended

@@ -47,7 +47,7 @@ def test_no_results(tmp_path: Path, reusebench: Reusebench) -> None:
         done = reusebench("report", "--storage", tmp_path / "storage", "--output", tmp_path / "out")
         assert (done.exit_code, done.out) == (2, "")
         assert done.err.startswith(f"Error: {words}")
-        assert "Run `pytest bench/` first" in done.err
+        assert "Run `reusebench bench` first" in done.err
         (tmp_path / "storage").mkdir(exist_ok=True)
 
 

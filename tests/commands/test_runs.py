@@ -421,7 +421,7 @@ def test_a_file_that_cannot_be_removed(words: _Words, monkeypatch: pytest.Monkey
             "'soon' is not valid; valid: 2026-11-30 or 2026-11-30T12:00",
         ),
         (["list", "--newest", "x"], "'x' is not a valid integer"),
-        (["list", "--storage", "/none"], "no storage at /none. Run `pytest bench/` first"),
+        (["list", "--storage", "/none"], "no storage at /none. Run `reusebench bench` first"),
     ],
 )
 def test_mistakes(arguments: list[str], sentence: str, reusebench: Reusebench) -> None:

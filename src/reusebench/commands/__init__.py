@@ -43,7 +43,7 @@ class Subcommand(NamedTuple):
 #: A subcommand is the function of this name in the module of this name, which is imported when it
 #: is run.
 COMMANDS = {
-    "bench": Subcommand("Measure: `pytest bench/` in any folder, with its options."),
+    "bench": Subcommand("Measure what reuse between contexts saves, here or on a board."),
     "report": Subcommand(
         "Write the report of stored runs: a page, tables, figures.", extra="reports"
     ),

@@ -56,7 +56,7 @@ class _Questions:
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def bench(arguments: tuple[str, ...]) -> int:
-    """Measure: `pytest bench/` in any folder, with all of its options.
+    """Measure what reuse between contexts saves, here or on a board.
 
     Arguments are pytest's: options, and files of questions such as test_leaks.py.
     """

@@ -197,16 +197,16 @@ def _sides(
         if pair is None:
             raise ReportError(
                 "no two runs have a figure of one configuration under the same conditions:"
-                " measure again, or name two runs (`reusebench runs`) and what may differ"
+                " measure again, or name two runs (`reusebench runs list`) and what may differ"
                 " (--across)"
             )
         newer = sum(run.order > pair[1].order for run in finished)
-        skipped = f", but for {newer} that nothing before has anything in common with"
+        skipped = f"; newer runs without that: {newer}"
         return _Sides(
             [pair[0]],
             [pair[1]],
-            f"chosen: the newest run{skipped if newer else ''}, and the newest one before it that"
-            " has something in common with it",
+            "chosen: the newest run that has something in common with one before it, and that one"
+            f"{skipped if newer else ''}",
         )
     head_runs = known.find(head)
     # BASE may name the runs of HEAD too.

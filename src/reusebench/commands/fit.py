@@ -78,7 +78,7 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
     ),
 )
 @click.option(
-    "--model", "models", type=PATH, metavar="FILE", multiple=True, help="As for pytest bench/."
+    "--model", "models", type=PATH, metavar="FILE", multiple=True, help="As for `reusebench bench`."
 )
 @click.option(
     "--resolution",
@@ -117,9 +117,13 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
     help="Default: the first that the target has.",
 )
 @click.option(
-    "--target", metavar="TARGET", default="python", show_default=True, help="As for pytest bench/."
+    "--target",
+    metavar="TARGET",
+    default="python",
+    show_default=True,
+    help="As for `reusebench bench`.",
 )
-@click.option("--rknn-library", type=PATH, metavar="FILE", help="As for pytest bench/.")
+@click.option("--rknn-library", type=PATH, metavar="FILE", help="As for `reusebench bench`.")
 @click.option(
     "--npu-memory",
     type=Parsed(parse_size),
@@ -132,9 +136,9 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
     type=Parsed(parse_shape),
     metavar="[NAME=]SIZES",
     multiple=True,
-    help="As for pytest bench/.",
+    help="As for `reusebench bench`.",
 )
-@click.option("--inputs", type=PATH, metavar="FILE", help="As for pytest bench/.")
+@click.option("--inputs", type=PATH, metavar="FILE", help="As for `reusebench bench`.")
 @click.option(
     "--stored",
     is_flag=True,
@@ -215,7 +219,7 @@ def _lines(answer: FitAnswer, target: str, storage: Path) -> Iterator[str]:
     yield from answer_lines(answer, target)
     if answer.recommended:
         path = _write_plan(answer.recommended, storage)
-        yield f"\npytest bench/ --plan {path} measures it again."
+        yield f"\nreusebench bench --plan {path} measures it again."
 
 
 def _print_program(answer: FitAnswer) -> int:

@@ -119,7 +119,7 @@ def _nothing_stored(known: KnownRuns, metrics: Sequence[Metric], names: Sequence
         missing += f" of {', '.join(names)}"
     stored = sorted({row.configuration.name for run in known.runs for row in run.measured})
     if not stored:
-        remedy = "run `pytest bench/` first, or name another storage with --storage DIR"
+        remedy = "run `reusebench bench` first, or name another storage with --storage DIR"
         return f"{missing}. Nothing is stored: {remedy}"
     remedy = "Name others with --metric METRIC or --only NAME"
     return f"{missing}. {remedy}; stored are: {', '.join(stored)}"

@@ -95,14 +95,14 @@ def _list_lines(rows: Sequence[LibraryRow]) -> Iterator[str]:
     "--target",
     metavar="TARGET",
     required=True,
-    help="As for pytest bench/: vboard:CHIP, board, python, or a remote board.",
+    help="As for `reusebench bench`: vboard:CHIP, board, python, or a remote board.",
 )
 @_paths
 @target_storage
 @json_option
 @click.argument("options", metavar="", nargs=-1, type=click.UNPROCESSED)
 def run(target: str, paths: Sequence[Path], storage: Path, options: Sequence[str]) -> int:
-    """Run `pytest bench/` with each library that the target can run.
+    """Run `reusebench bench` with each library that the target can run.
 
     Options after -- are pytest's. Each library gets a run in the storage; the virtual board is
     prepared if it is needed. At the end come a table of the outcomes and the differences between

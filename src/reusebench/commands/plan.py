@@ -96,7 +96,7 @@ def plan(
     chip: str | None,
     storages: Sequence[Path],
 ) -> None:
-    """Print a scenario as a plan file, a start for your own: pytest bench/ --plan FILE.
+    """Print a scenario as a plan file, a start for your own: `reusebench bench --plan FILE`.
 
     NAME is a built-in scenario; with --run it may be a plan of your own, with --code the path of a
     plan file.

@@ -68,18 +68,18 @@ _HOW_TO_REPORT = (
     "--target",
     metavar="TARGET",
     required=True,
-    help="As for pytest bench/: a remote board, board, or vboard:CHIP.",
+    help="As for `reusebench bench`: a remote board, board, or vboard:CHIP.",
 )
 @click.option(
     "--rknn-library",
     type=PATH,
     metavar="FILE",
     help=(
-        "As for pytest bench/; the virtual board runs it too. Without it: the virtual board runs a"
-        " library of the version that the board has, from the usual folders."
+        "As for `reusebench bench`; the virtual board runs it too. Without it: the virtual board"
+        " runs a library of the version that the board has, from the usual folders."
     ),
 )
-@click.option("--driver", type=click.Choice([PYTHON, C]), help="As for pytest bench/.")
+@click.option("--driver", type=click.Choice([PYTHON, C]), help="As for `reusebench bench`.")
 @click.option(
     "--model",
     "models",

@@ -201,8 +201,8 @@ def make_gate(option: argparse.Namespace, storage: Path) -> MemoryGate | None:
             return None
         raise UserError(
             "--fail, --across and --strict-gate need --baseline RUNS: the name, number or"
-            " file of the runs to compare with. Make some with `pytest bench/"
-            " --benchmark-save=NAME`"
+            " file of the runs to compare with. Make some with `reusebench"
+            " bench --benchmark-save=NAME`"
         )
     if _MOVES.fullmatch(baseline):
         raise UserError(

@@ -292,7 +292,8 @@ def check_storage(folder: Path) -> None:
         os.scandir(folder).close()
     except (FileNotFoundError, NotADirectoryError):
         raise StorageError(
-            f"no storage at {name}. Run `pytest bench/` first, or name another with --storage DIR"
+            f"no storage at {name}. Run `reusebench bench` first, or name another with"
+            " --storage DIR"
         ) from None
     except OSError as error:
         raise StorageError(

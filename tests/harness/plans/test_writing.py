@@ -80,7 +80,7 @@ def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: Scenario, runt
 
 def test_cycles_are_no_plan_file() -> None:
     """A plan file has no cycles: the error names the test that measures them."""
-    with pytest.raises(UserError, match=r"bench/test_leaks\.py"):
+    with pytest.raises(UserError, match=r"bench test_leaks\.py"):
         writable_scenario("cycles_dups")
 
 
@@ -113,7 +113,7 @@ def test_an_unknown_scenario() -> None:
 def test_a_scenario_that_no_plan_file_says() -> None:
     """A scenario that makes contexts until one fails has no list of contexts."""
     with pytest.raises(
-        UserError, match=r"limit_lean makes contexts until one fails.*bench/test_limit\.py"
+        UserError, match=r"limit_lean makes contexts until one fails.*bench test_limit\.py"
     ):
         writable_scenario("limit_lean")
 

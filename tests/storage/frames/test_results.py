@@ -320,7 +320,7 @@ def test_by_default_it_is_the_storage_of_this_board(
 ) -> None:
     """The default is this board's storage in the working folder, as in `pytest bench/`."""
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StorageError, match=r"there is no storage .*\.benchmarks.*pytest bench/"):
+    with pytest.raises(StorageError, match=r"there is no storage .*\.benchmarks.*reusebench bench"):
         reusebench.load()
     monkeypatch.setattr("reusebench.storage.frames.board_storage", lambda: Path("mine"))
     full_run(Path("mine"))

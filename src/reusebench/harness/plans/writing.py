@@ -48,13 +48,13 @@ def writable_scenario(name: str) -> Scenario:
     if scenario.fills:
         raise UserError(
             f"{name} makes contexts until one fails, and a plan file names each of its contexts."
-            " Print the scenario with the same mechanism, or measure this one: pytest"
-            " bench/test_limit.py"
+            " Print the scenario with the same mechanism, or measure this one:"
+            " reusebench bench test_limit.py"
         )
     if scenario.cycles:
         raise UserError(
             f"{name} does the same again and again, which a plan file cannot say: measure it by"
-            " `pytest bench/test_leaks.py`, with --model FILE and --cycles N, or name another"
+            " `reusebench bench test_leaks.py`, with --model FILE and --cycles N, or name another"
             " scenario"
         )
     return scenario
@@ -137,7 +137,7 @@ def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
     lines = [
         f"# {title}",
         (
-            "# Change what you like, then: pytest bench/ --plan FILE. docs/reference/plans.md"
+            "# Change what you like, then: reusebench bench --plan FILE. docs/reference/plans.md"
             " explains every key."
         ),
         "",

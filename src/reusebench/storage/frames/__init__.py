@@ -94,7 +94,7 @@ def _checked(place: _Place) -> Path:
         reason = getattr(error, "strerror", None) or str(error)
         raise StorageError(
             f"there is no storage and no run at {printable(str(path))} ({reason}). Measure with"
-            " `pytest bench/` first, or name the folder of a storage or the file of a run"
+            " `reusebench bench` first, or name the folder of a storage or the file of a run"
         ) from None
     return path
 
