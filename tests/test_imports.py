@@ -117,7 +117,7 @@ _ONLY = {
         "streams.threads",
     },
     ("reports", "samplers"): {"readings"},
-    ("reports", "scenarios"): {"catalogue"},
+    ("reports", "scenarios"): {"catalogue", "titles"},
     ("reports", "system"): {"files", "processes"},
     ("reports", "targets"): {"barriers", "outcome"},
     ("bench", "scenarios"): {"catalogue"},

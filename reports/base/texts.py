@@ -10,7 +10,7 @@ from pathlib import Path
 
 from reusebench.measured.messages import LANGUAGES, Message, words
 from reusebench.measured.runtimes import RUNTIMES
-from reusebench.reports.base.stored_scenario import StoredScenario
+from reusebench.scenarios.titles import title_of
 
 __all__ = ["LANGUAGES", "Texts", "texts_of"]
 
@@ -33,10 +33,7 @@ class Texts:
 
     def scenario(self, name: str) -> str:
         """Return the name of a scenario or a user's plan in the language, if it has one."""
-        plan = StoredScenario(name).plan_without_reuse
-        if plan:
-            return self("plan_without_reuse", plan=plan)
-        return self.words.get(f"scenario_{name}", name)
+        return title_of(name, self.language)
 
     def scenarios(self, names: Iterable[str]) -> str:
         """Return the names of these scenarios, as one list."""

@@ -23,6 +23,8 @@ import psutil
 import pytest
 
 from reusebench.measured.messages import Message
+from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.scenarios.titles import title_of
 from reusebench.storage.run_file import WITHOUT_SPEED, StoredRun, read_run_file
 from reusebench.storage.trace import Trace, read_trace
 from reusebench.video.clip import Clip, ensure_clip
@@ -316,7 +318,7 @@ def test_only_a_terminal_shows_progress(whole: Whole) -> None:
     """
     shown = whole.second.words
     expected = (
-        "onnxruntime partial_dup",
+        "onnxruntime  Partial dup ",
         "preparing",
         "repeat 1/2",
         "repeat 2/2",
@@ -337,17 +339,17 @@ def test_each_result_has_a_line(whole: Whole) -> None:
 
     There are no dots. The end names scenarios that are equal to another and have no line.
     """
-    lines = dict(re.findall(r"^onnxruntime (\w+) +(\S.*)$", whole.first.words, re.MULTILINE))
+    lines = _lines(whole.first.words)
     equal = ["no_reuse_one_model", "runtime_memory"]
     assert [name for name in lines if name in (*_NAMES, *equal)] == [
         name for name in _NAMES if name not in equal
     ]
-    names = ", ".join(f"{name} (as no_reuse)" for name in equal)
+    names = "; ".join(f"{title_of(name)} (as No reuse)" for name in equal)
     assert f"Equal to others, and measured once: {names}\n" in whole.first.words
-    memory = r"[\d.]+ MiB memory"
+    memory = r"[\d.]+ MiB"
     assert re.fullmatch(rf"{memory}, [\d.]+ ms", lines["no_reuse"])
     assert re.match(
-        rf"{memory}, .*(less|more) than no_reuse,|{memory}, as much as no_reuse,",
+        rf"{memory}, .*(less|more) than No reuse,|{memory}, as much as No reuse,",
         lines["shared_context"],
     )
     assert lines["external_internal"].startswith(
@@ -359,6 +361,17 @@ def test_each_result_has_a_line(whole: Whole) -> None:
         r"^SKIPPED \[\d\] .*--model is given without --resolution", whole.first.words, re.MULTILINE
     )
     assert not re.search(r"^bench/test_\w+\.py", whole.first.words, re.MULTILINE)
+
+
+def _lines(words: str) -> dict[str, str]:
+    """Return the text of each line of a configuration, by the scenario."""
+    lines = {}
+    for scenario in SCENARIOS:
+        line = rf"^onnxruntime  {re.escape(title_of(scenario.name))}  +(\S.*)$"
+        found = re.search(line, words, re.MULTILINE)
+        if found:
+            lines[scenario.name] = found[1]
+    return lines
 
 
 # Failures
@@ -385,7 +398,7 @@ def test_a_run_that_the_storage_does_not_take(bench: Bench, on_double: tuple[str
         r"no_reuse_one_model-1.json.gz cannot be written \(No space left on device\)", done.words
     )
     assert "Traceback" not in done.words
-    assert re.search(r"rknn full_dup +[\d.]+ MiB NPU memory, ", done.words)
+    assert re.search(r"rknn         Full dup +[\d.]+ MiB NPU memory, ", done.words)
     saved = known(
         re.search(r"The run is in (\S+)\. When there is room, move it to (\S+)/", done.words)
     )
@@ -411,7 +424,7 @@ def test_a_run_that_nothing_takes(bench: Bench, on_double: tuple[str, ...]) -> N
     assert (done.code, done.runs()) == (1, []), done.words
     end = r"nor can temporary files \(No such file or directory\)\. Nothing of this run is stored"
     assert re.search(end, done.words)
-    assert re.search(r"rknn no_reuse_one_model +[\d.]+ MiB NPU memory, ", done.words)
+    assert re.search(r"rknn         No reuse, one model +[\d.]+ MiB NPU memory, ", done.words)
     assert "Traceback" not in done.words
 
 
@@ -424,7 +437,8 @@ def test_a_cpu_has_no_limit_to_fill(whole: Whole, bench: Bench, tiny_model: Path
     assert "limited by the system's memory" in alone.words
     assert whole.first.code == 0, whole.first.words
     assert re.search(
-        "onnxruntime limit_lean +skipped: .*limited by the system's memory", whole.first.words
+        "onnxruntime  Until one fails: lean +skipped: .*limited by the system's memory",
+        whole.first.words,
     )
 
 
@@ -571,7 +585,7 @@ def test_a_session_that_is_killed_leaves_what_it_measured(
     assert not run.is_finished
     assert words.count("PASSED") <= len(names) < len(_NAMES)
     # The lines were not held back, since somebody may read the log while it is written.
-    assert re.search(r"^onnxruntime no_reuse +[\d.]+ MiB memory", words, re.MULTILINE)
+    assert re.search(r"^onnxruntime  No reuse +[\d.]+ MiB,", words, re.MULTILINE)
     assert names == _NAMES[: len(names)]
     assert {result.info.outcome for result in run.results} == {"ok"}
     listed = reusebench("runs", "list", "--storage", bench.storage)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from reusebench.harness.result_text import equal_text, is_equal, result_text
 from reusebench.measured.messages import Message
-from reusebench.storage.result import Result
+from reusebench.storage.result import PAGES, PSS, Result
 from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
     MIB,
@@ -41,10 +42,10 @@ def test_memory_saving_and_speed(tmp_path: Path, baseline: Result) -> None:
     own = _of_memory(tmp_path, "full_dup", 25.0, 25.2, 25.1)
     assert (
         result_text(own, baseline)
-        == "25.1 ±0.1 MiB memory, 74.9 % less than no_reuse_one_model, 40.00 ±0.00 ms"
+        == "25.1 ±0.1 MiB, 74.9 % less than No reuse, one model, 40.00 ±0.00 ms"
     )
-    assert result_text(baseline, None) == "100.0 ±2.0 MiB memory, 40.00 ±0.00 ms"
-    assert result_text(own, None) == "25.1 ±0.1 MiB memory, 40.00 ±0.00 ms"
+    assert result_text(baseline, None) == "100.0 ±2.0 MiB, 40.00 ±0.00 ms"
+    assert result_text(own, None) == "25.1 ±0.1 MiB, 40.00 ±0.00 ms"
 
 
 def test_a_baseline_is_called_what_it_was_measured_as(tmp_path: Path) -> None:
@@ -58,7 +59,7 @@ def test_a_baseline_is_called_what_it_was_measured_as(tmp_path: Path) -> None:
         (200.0, "100.0 % more than"),
     ):
         own = _of_memory(tmp_path, "lean", mib - 0.1, mib + 0.1)
-        assert f"{words} no_reuse_one_model" in result_text(own, plain)
+        assert f"{words} No reuse, one model" in result_text(own, plain)
 
 
 def test_equal_scenarios_are_named_once(baseline: Result) -> None:
@@ -68,7 +69,7 @@ def test_equal_scenarios_are_named_once(baseline: Result) -> None:
     mnn = changed(baseline, runtime="mnn")
     plain = changed(baseline, scenario="plain", measured_as=baseline.scenario)
     assert equal_text([baseline]) == ""
-    words = "Equal to others, and measured once: plain (as no_reuse_one_model)"
+    words = "Equal to others, and measured once: Plain (as No reuse, one model)"
     assert (
         equal_text([baseline, plain])
         == equal_text([baseline, plain, mnn, changed(plain, runtime="mnn")])
@@ -77,7 +78,7 @@ def test_equal_scenarios_are_named_once(baseline: Result) -> None:
     lean = changed(plain, scenario="lean", runtime="mnn", measured_as="full_dup")
     assert (
         equal_text([baseline, plain, mnn, lean])
-        == f"{words} on onnxruntime, lean (as full_dup) on mnn"
+        == f"{words} on onnxruntime; Lean (as Full dup) on mnn"
     )
 
 
@@ -95,9 +96,9 @@ def test_what_failed_or_is_asked_for_again_has_its_line(baseline: Result) -> Non
 @pytest.mark.parametrize(
     ("mib", "words"),
     [
-        ((98.5, 99.5), "as much as no_reuse_one_model, as far as can be measured"),
-        ((109.9, 110.1), "10.0 % more than no_reuse_one_model"),
-        ((100.0,), "as much as no_reuse_one_model, as far as can be measured"),
+        ((98.5, 99.5), "as much as No reuse, one model, as far as can be measured"),
+        ((109.9, 110.1), "10.0 % more than No reuse, one model"),
+        ((100.0,), "as much as No reuse, one model, as far as can be measured"),
     ],
 )
 def test_what_is_not_saved(
@@ -117,7 +118,8 @@ def test_npu_memory_comes_first(tmp_path: Path) -> None:
         for name, size in (("no_reuse_one_model", 120), ("full_dup", 30))
     )
     assert (
-        result_text(own, whole) == "30.00 ±0.00 MiB NPU memory, 75.0 % less than no_reuse_one_model"
+        result_text(own, whole)
+        == "30.00 ±0.00 MiB NPU memory, 75.0 % less than No reuse, one model"
     )
 
 
@@ -155,6 +157,22 @@ def test_short_memory_leaves_npu_memory_exact(tmp_path: Path) -> None:
     )
     assert "NPU memory is exact: 30.0 MiB of its mapped files were evicted" in text
     assert "too small" not in text
+
+
+def test_a_remark_stands_beside_the_memory_that_it_concerns(tmp_path: Path) -> None:
+    """Sharers change PSS alone, not memory whose pages count once each, nor that of an NPU."""
+    sharers = Message("sharers_changed", {"mib": "9.4"})
+    children = Message("children_counted", {"count": 1, "mib": "5.0"})
+
+    def notes(stored: Result, counted_by: str = PAGES) -> list[str]:
+        repeats = tuple(replace(one, remarks=(sharers, children)) for one in stored.repeats)
+        remarked = changed(stored, repeats=repeats, counted_by=counted_by)
+        return result_text(remarked, None).split("NOTE: ")[1:]
+
+    own = _of_memory(tmp_path, "full_dup", 25.0, 25.2)
+    assert notes(own) == [str(children)]
+    assert notes(own, PSS) == [f"{sharers}, ", str(children)]
+    assert notes(result(tmp_path, "full_dup", even(1), npu=npu_account)) == []
 
 
 def test_outputs_that_are_not_compared_are_said(tmp_path: Path) -> None:

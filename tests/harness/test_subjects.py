@@ -43,7 +43,7 @@ def test_a_built_in_scenario() -> None:
         False,
     )
     assert Subjects(()).of("cycles_dups").runs_once
-    assert Job("onnxruntime", subject).title == "onnxruntime streams_full_dup"
+    assert Job("onnxruntime", subject).title == "onnxruntime  Streams, full dup"
 
 
 def test_an_option() -> None:

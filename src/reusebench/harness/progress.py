@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress"]
 
-#: Width of a runtime's and a scenario's name together, with a blank.
-_WIDTH = 45
+#: Width of a runtime and the title of a scenario together, with a blank.
+_WIDTH = 43
 
 
 class Progress:

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from reusebench.measured.messages import Message
+from reusebench.scenarios.titles import title_of
 from reusebench.storage.formatting import MIB, mib, milliseconds, per_second, percent
-from reusebench.storage.result import Result
+from reusebench.storage.result import PSS, Result
 from reusebench.storage.result_figures import main_memory, memory, model_latencies, rate
 from reusebench.storage.savings import MORE, NPU, SAME, saving_of
 
 __all__ = ["equal_text", "is_equal", "result_text"]
+
+#: Remarks that concern no memory whose pages count once each.
+_ON_PSS_ALONE = ("sharers_changed",)
 
 
 def result_text(result: Result, baseline: Result | None) -> str:
@@ -34,7 +39,7 @@ def result_text(result: Result, baseline: Result | None) -> str:
         _charge(result),
         _shortage(result),
     )
-    remarks = (f"NOTE: {remark}" for remark in result.memory_remarks)
+    remarks = (f"NOTE: {remark}" for remark in _remarks(result))
     return ", ".join(filter(None, (*parts, *remarks)))
 
 
@@ -53,8 +58,8 @@ def equal_text(results: Iterable[Result]) -> str:
     runtimes: dict[str, list[str]] = {}
     for result in results:
         all_runtimes.add(result.runtime)
-        if is_equal(result):
-            name = f"{result.scenario} (as {result.measured_as})"
+        if result.measured_as and is_equal(result):
+            name = f"{title_of(result.scenario)} (as {title_of(result.measured_as)})"
             runtimes.setdefault(name, []).append(result.runtime)
     if not runtimes:
         return ""
@@ -64,7 +69,7 @@ def equal_text(results: Iterable[Result]) -> str:
             names.append(name)
         else:
             names.append(f"{name} on {' and '.join(dict.fromkeys(having))}")
-    return f"Equal to others, and measured once: {', '.join(names)}"
+    return f"Equal to others, and measured once: {'; '.join(names)}"
 
 
 def _memory(result: Result) -> str:
@@ -74,7 +79,7 @@ def _memory(result: Result) -> str:
         return "memory could not be read"
     if name == NPU:
         return f"{mib(figure, npu=True)} MiB NPU memory"
-    return f"{mib(figure)} MiB memory"
+    return f"{mib(figure)} MiB"
 
 
 def _saving(result: Result, baseline: Result | None) -> str:
@@ -86,7 +91,7 @@ def _saving(result: Result, baseline: Result | None) -> str:
     if saving is None or saving.percent is None:
         return ""
     # An equal of the baseline may have the line.
-    name = baseline.measured_as or baseline.scenario
+    name = title_of(baseline.measured_as or baseline.scenario)
     if saving.change == SAME:
         return f"as much as {name}, as far as can be measured"
     than = "more" if saving.change == MORE else "less"
@@ -113,6 +118,16 @@ def _not_compared(result: Result) -> str:
         return ""
     reasons = "; ".join(dict.fromkeys(map(str, result.not_compared.values())))
     return f"outputs not compared: {reasons}"
+
+
+def _remarks(result: Result) -> list[Message]:
+    """Return the remarks on the memory that the line has; the report has all."""
+    if main_memory(result) == NPU:
+        return []
+    remarks = result.memory_remarks
+    if result.counted_by == PSS:
+        return list(remarks)
+    return [remark for remark in remarks if remark.code not in _ON_PSS_ALONE]
 
 
 def _charge(result: Result) -> str:

@@ -217,9 +217,9 @@ def test_progress_gets_every_step(session: _Session) -> None:
     """Every step of every repeat stands between begin and end; a copy has no steps."""
     calls = session.progress.calls
     assert [call for call in calls if isinstance(call[0], str)] == [
-        ("begin", "scripted full_dup", 2),
+        ("begin", "scripted     Full dup", 2),
         ("end",),
-        ("begin", "scripted no_reuse_one_model", 2),
+        ("begin", "scripted     No reuse, one model", 2),
         ("end",),
     ]
     repeats, shares, phases, contexts = zip(*calls[1 : calls.index(("end",))])

@@ -198,7 +198,7 @@ def test_the_page_of_plans(tmp_path: Path, language: str) -> None:
         texts("layout_note"),
         texts("section_explanation"),
         texts("section_comparison"),
-        texts("plan_without_reuse", plan="gate"),
+        texts.scenario("gate.no_reuse"),
     ):
         assert words in text
     assert texts("conditions_plans", target="python", driver="Python 3.11.7") in html

@@ -13,9 +13,13 @@ from reusebench.harness.settings import Settings
 from reusebench.measured.plan import Plan, Streams
 from reusebench.measured.runtimes import find_runtime
 from reusebench.scenarios.catalogue import Scenario, TooFewModels, without_reuse
+from reusebench.scenarios.titles import title_of
 from reusebench.targets.target import Target
 
 __all__ = ["Extent", "Job", "PlanSubject", "ScenarioSubject", "Subject", "Supplies"]
+
+#: Width of a runtime's name in the terminal.
+_RUNTIME_WIDTH = len("onnxruntime")
 
 
 @dataclass(frozen=True)
@@ -188,7 +192,7 @@ class Job:
     @property
     def title(self) -> str:
         """Its name in the terminal, which no other configuration has."""
-        return f"{self.runtime} {self.subject.name}"
+        return f"{self.runtime:<{_RUNTIME_WIDTH}}  {title_of(self.subject.name)}"
 
     def plans(self, supplies: Supplies) -> list[Plan]:
         """Return the subject's plans on the runtime, the best first."""
