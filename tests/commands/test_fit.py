@@ -231,7 +231,7 @@ def test_a_stored_plan_of_short_memory_is_measured_again(on_cpu: Calibrated) -> 
     document = json.loads(file.read_text())
     document["benchmarks"][0]["extra_info"]["repeats"][0]["shortage"]["signs"] = [sign]
     file.write_text(json.dumps(document))
-    assert "Measuring: 1 plan\n" in on_cpu.fit().err
+    assert on_cpu.fit().err == "Measuring: 1 plan of 1 context, in 1 process\n"
     assert "Measuring" not in on_cpu.fit().err
 
 

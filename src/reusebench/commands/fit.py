@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -375,20 +374,23 @@ class _Measuring:
         plans = []
         for number, layout in enumerate(layouts, start=1):
             plans.append(self.study.plan(layout, _name(layout, number)))
-        noun = "plan" if len(plans) == 1 else "plans"
-        click.echo(f"{reason}: {len(plans)} {noun}", err=True)
-        results = self._run(plans, repeats or _REPEATS)
+        repeats = repeats or _REPEATS
+        click.echo(f"{reason}: {self._in_words(plans, repeats)}", err=True)
+        results, output = self._run(plans, repeats)
         self.study.add(results, calibrations(self.storage))
         unmeasured = [layout for layout in layouts if self.study.result(layout) is None]
         if unmeasured:
+            click.echo(output, err=True)
             raise UserError("the plans were not measured: pytest's output above has the reason")
         return results
 
     def verify(self, plan: Plan) -> Result:
         """Return the result of the plan, measured in fresh processes."""
-        click.echo("Verifying", err=True)
-        results = self._run([plan], _REPEATS_OF_RECOMMENDED)
+        words = self._in_words([plan], _REPEATS_OF_RECOMMENDED)
+        click.echo(f"Verifying the recommended layout: {words}", err=True)
+        results, output = self._run([plan], _REPEATS_OF_RECOMMENDED)
         if not results or results[-1].outcome != "ok":
+            click.echo(output, err=True)
             failure = str(results[-1].failure) if results else "pytest did not measure it"
             raise UserError(f"the recommended layout could not be measured: {failure}")
         return results[-1]
@@ -403,7 +405,19 @@ class _Measuring:
             options += ["--rknn-library", str(self.selection.rknn_library)]
         return options
 
-    def _run(self, plans: Sequence[Plan], repeats: Mapping[str, int]) -> list[Result]:
+    def _in_words(self, plans: Sequence[Plan], repeats: Mapping[str, int]) -> str:
+        """Return the number of plans, their contexts, and how often each is measured."""
+        counts = sorted({len(plan.contexts) for plan in plans})
+        plans_in_words = _counted(len(plans), "plan", "plans")
+        contexts = _counted(counts[-1], "context", "contexts")
+        if len(counts) > 1:
+            contexts = f"{counts[0]} to {contexts}"
+        processes = _counted(repeats[find_runtime(self.runtime).device], "process", "processes")
+        each = " each" if len(plans) > 1 else ""
+        return f"{plans_in_words} of {contexts}, in {processes}{each}"
+
+    def _run(self, plans: Sequence[Plan], repeats: Mapping[str, int]) -> tuple[list[Result], str]:
+        """Return the results, and what pytest has printed."""
         storage = calibrations(self.storage)
         with OwnFolder() as folder:
             files = [folder / f"{plan.scenario}.json" for plan in plans]
@@ -412,14 +426,17 @@ class _Measuring:
             tests = [f"test_plans.py::test_plans[{self.runtime}-{plan.scenario}]" for plan in plans]
             storage.mkdir(parents=True, exist_ok=True)
             self.target.machine.close()  # pytest connects to a remote board itself
-            _, paths = run_bench(self._options(files, repeats), storage, tests, sys.stderr)
+            with (folder / "output").open("w+", encoding="utf-8", errors="replace") as output:
+                _, paths = run_bench(self._options(files, repeats), storage, tests, output)
+                output.seek(0)
+                words = output.read()
             self._check_library()
         results = []
         for path in paths:
             run = read_run_file(path)
             if isinstance(run, StoredRun):
                 results += [result.info for result in run.results]
-        return results
+        return results, words
 
     def _check_library(self) -> None:
         """Pin the library; raise UserError if it has changed since the beginning."""
@@ -428,6 +445,10 @@ class _Measuring:
                 self._pins.check(self.selection.rknn_library)
             except ChangedFile as error:
                 raise UserError(f"--rknn-library {error}") from None
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
 
 
 def _name(layout: Layout, number: int) -> str:
