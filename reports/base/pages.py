@@ -12,7 +12,7 @@ from markupsafe import Markup
 from reusebench.reports.base.anchors import Anchors
 from reusebench.reports.base.drawing_pool import Figures, finished
 from reusebench.reports.base.paper import NARROW
-from reusebench.reports.base.terms import Terms
+from reusebench.reports.base.terms import Term, Terms
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.system.files import replacing
 
@@ -44,14 +44,14 @@ def write_page(
     figures: Figures,
     groups_in_ids: Mapping[str, str],
     table_format: str | None = None,
-    term_meanings: Mapping[str, str] | None = None,
+    page_terms: Mapping[str, Term] | None = None,
     **values: Any,
 ) -> Path:
     """Write the page from its template into the folder, and return its path.
 
     It links to the same page in the other languages. The title is a key of the texts; `figures` are
     being drawn. `groups_in_ids` has a name of each group, and `table_format` the ending of the
-    exported tables beside the page, if there are any. `term_meanings` has the page's terms.
+    exported tables beside the page, if there are any. `page_terms` has its terms by title.
     """
     others = [other for other in LANGUAGES if other != language]
     html = _ENVIRONMENT.get_template(f"{stem}.html.j2").render(
@@ -65,7 +65,7 @@ def write_page(
         figures={name: Markup(svg) for name, svg in finished(figures, language).items()},
         narrow={name: Markup(svg) for name, svg in finished(figures, language, NARROW).items()},
         anchors=Anchors(groups_in_ids),
-        terms=Terms(term_meanings or {}),
+        terms=Terms(page_terms or {}),
         tables_folder=TABLES_FOLDER,
         table_format=table_format,
         style=_read("style.css"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from reusebench.reports.base.formatting import EMPTY
 from reusebench.reports.base.texts import Texts
 from reusebench.system.files import replacing
 
@@ -35,6 +36,8 @@ class Table:
     looks: Sequence[str] = ()
     #: Name of the exported table that has these figures; empty if none has.
     exported: str = ""
+    #: What cells have, besides nothing, if there is nothing to say.
+    usual: Container[str] = ()
 
     @cached_property
     def is_number(self) -> list[bool]:
@@ -42,6 +45,25 @@ class Table:
         width = max((len(cells) for _, cells in self.rows), default=len(self.heads))
         words = {index % width for index in self.words if -width <= index < width}
         return [index not in words for index in range(width)]
+
+    @cached_property
+    def without_empty_columns(self) -> Table:
+        """The table without columns in which no row has anything to say."""
+        shown = []
+        for index, cells in enumerate(zip(*(cells for _, cells in self.rows))):
+            said = {cell for cell in cells if cell not in (EMPTY, "")}
+            if index == 0 or any(cell not in self.usual for cell in said):
+                shown.append(index)
+        if not self.rows or len(shown) == len(self.is_number):
+            return self
+
+        return replace(
+            self,
+            heads=[self.heads[index] for index in shown],
+            rows=[(look, [cells[index] for index in shown]) for look, cells in self.rows],
+            words=[new for new, old in enumerate(shown) if not self.is_number[old]],
+            looks=[self.looks[index] for index in shown] if self.looks else (),
+        )
 
 
 def heads_of(keys: Iterable[str], texts: Texts) -> list[str]:

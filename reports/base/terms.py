@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from markupsafe import Markup, escape
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term of a page."""
+
+    #: The same in all languages.
+    name: str
+    meaning: str
+
+    @property
+    def id(self) -> str:
+        """The id of the place that explains the term."""
+        return "term-" + re.sub(r"[\W_]+", "-", self.name.lower()).strip("-")
 
 
 class Terms:
     """The terms that a page has used.
 
-    >>> terms = Terms({"PSS": "Pages, each divided by the number of its mappings."})
+    >>> terms = Terms({"PSS": Term("pss", "Pages, each divided by the number of its mappings.")})
     >>> terms.named("PSS, MiB")
     Markup('<abbr title="Pages, each divided by the number of its mappings.">PSS</abbr>, MiB')
     """
 
-    def __init__(self, meanings: Mapping[str, str]) -> None:
-        """Take the meaning of each term; a title with slashes names several terms."""
-        self._meanings = meanings
+    def __init__(self, terms: Mapping[str, Term]) -> None:
+        """Take the term of each title; a title has forms between slashes, and a remark."""
+        self._terms = terms
         self._titles: dict[str, str] = {}
-        for title in meanings:
+        for title in terms:
             for form in title.split(" / "):
-                self._titles.setdefault(form, title)
+                self._titles.setdefault(form.partition("（")[0], title)  # noqa: RUF001
         forms = sorted(self._titles, key=len, reverse=True)
         pattern = "|".join(map(re.escape, forms)) or "(?!)"
         # Letters of other scripts have no spaces between words.
@@ -39,7 +54,7 @@ class Terms:
     def explained(self, title: str) -> str:
         """Return the id of a place that explains a term, which the glossary need not have then."""
         self._explained.add(title)
-        return _anchor(title)
+        return self._terms[title].id
 
     def named(self, text: str) -> Markup:
         """Return the text with the meanings of its terms."""
@@ -53,7 +68,7 @@ class Terms:
     def used(self) -> list[tuple[str, str, str]]:
         """The id, title and meaning of each term that was marked and not explained, by title."""
         titles = sorted(self._used - self._explained, key=str.casefold)
-        return [(_anchor(title), title, self._meanings[title]) for title in titles]
+        return [(self._terms[title].id, title, self._terms[title].meaning) for title in titles]
 
     def _with_terms(self, text: str, is_linked: bool) -> Markup:
         parts = []
@@ -65,17 +80,13 @@ class Terms:
             self._marked.add(title)
             self._used.add(title)
             parts.append(escape(text[end : found.start()]))
-            parts.append(_mark(found[0], title, self._meanings[title], is_linked))
+            parts.append(_mark(found[0], self._terms[title], is_linked))
             end = found.end()
         return Markup("").join([*parts, escape(text[end:])])
 
 
-def _mark(form: str, title: str, meaning: str, is_linked: bool) -> Markup:
+def _mark(form: str, term: Term, is_linked: bool) -> Markup:
     if is_linked:
         link = '<a class="term" href="#{}" title="{}">{}</a>'
-        return Markup(link).format(_anchor(title), meaning, form)
-    return Markup('<abbr title="{}">{}</abbr>').format(meaning, form)
-
-
-def _anchor(title: str) -> str:
-    return "term-" + re.sub(r"[\W_]+", "-", title.lower()).strip("-")
+        return Markup(link).format(term.id, term.meaning, form)
+    return Markup('<abbr title="{}">{}</abbr>').format(term.meaning, form)

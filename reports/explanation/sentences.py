@@ -23,29 +23,49 @@ _RUNTIME_COMPONENTS = {
 
 
 def explanation_sentences(rows: Iterable[Row], texts: Texts) -> list[str]:
-    """Return a paragraph for each scenario with a claim."""
+    """Return a paragraph for each scenario with a claim; what they have in common is said once."""
     paragraphs = []
+    said: set[str] = set()
     for row in rows:
         explanation = explain(row)
         if explanation and explanation.reusing:
-            paragraphs.append(_paragraph(row, explanation, texts))
+            common = _common_sentences(explanation, texts)
+            new = [sentence for sentence in common if sentence not in said]
+            said.update(common)
+            paragraphs.append(_paragraph(row, explanation, new, texts))
     return paragraphs
 
 
-def _paragraph(row: Row, explanation: Explanation, texts: Texts) -> str:
+def _common_sentences(explanation: Explanation, texts: Texts) -> list[str]:
+    """Return the claim, and the memory of the runtime's import if contexts run on a CPU."""
     claim = texts(
         "explained_claim_reached" if explanation.claim_is_reached else "explained_claim",
-        scenario=texts.scenario(row.scenario),
         reusing=explanation.reusing,
         contexts=explanation.contexts,
         claim=percent(explanation.naive_percent),
+    )
+    if explanation.basis == ACCOUNT:
+        return [claim]
+    imported = explanation.measured.sizes["import"]
+    return [claim, texts("explained_import", size=mib(imported, spread=False))]
+
+
+def _paragraph(
+    row: Row,
+    explanation: Explanation,
+    common: Iterable[str],
+    texts: Texts,
+) -> str:
+    saving = texts(
+        "explained_saving",
+        scenario=texts.scenario(row.scenario),
         measured=percent(explanation.percent(explanation.measured_saved)),
     )
     if explanation.basis == ACCOUNT:
         reasons = _npu_reasons(row, explanation, texts)
     else:
         reasons = _application_reasons(row, explanation, texts)
-    return texts.sentences([claim, *reasons, _prediction(explanation, texts)])
+    return texts.sentences([saving, *common, *reasons, _prediction(explanation, texts)])
 
 
 def _npu_reasons(row: Row, explanation: Explanation, texts: Texts) -> list[str]:
@@ -80,7 +100,6 @@ def _application_reasons(row: Row, explanation: Explanation, texts: Texts) -> li
             own=mib(explanation.own["reusing"], spread=False),
             unshared=mib(explanation.unshared, spread=False),
         ),
-        texts("explained_import", size=mib(sizes["import"], spread=False)),
     ]
     at_once = sizes["at_once"]
     assert at_once is not None

@@ -23,7 +23,7 @@ from reusebench.reports.sections.dup import DupSection
 from reusebench.reports.sections.environment import EnvironmentSection
 from reusebench.reports.sections.failures import FailuresSection
 from reusebench.reports.sections.fit import FitSection
-from reusebench.reports.sections.glossary import GlossarySection, meanings_of
+from reusebench.reports.sections.glossary import GlossarySection, terms_of
 from reusebench.reports.sections.leaks import LeaksSection
 from reusebench.reports.sections.limit import LimitSection
 from reusebench.reports.sections.measured import MeasuredSection
@@ -154,7 +154,7 @@ def page_values(material: Material, texts: Texts) -> dict[str, Any]:
         "groups": page.group_ids,
         "groups_in_ids": dict(zip(page.group_ids, group_anchors(english_labels))),
         "folded": page.is_folded,
-        "term_meanings": meanings_of(page),
+        "page_terms": terms_of(page),
         "sections": sections,
     }
 

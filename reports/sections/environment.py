@@ -40,7 +40,7 @@ def _newest_by_board(page: Page) -> list[StoredRun]:
 
 
 def environment_table(machine: MachineInfo, texts: Texts) -> Table:
-    """Return the facts about a machine that affect memory and speed."""
+    """Return the facts about a machine that people compare; its stored runs have all."""
     own = machine.reusebench
     facts = {
         "board": own.board,
@@ -51,10 +51,7 @@ def environment_table(machine: MachineInfo, texts: Texts) -> Table:
         "cpu_max_khz": own.cpu_max_khz,
         "memory_total": whole_mib(own.memory_total_bytes),
         "cma_total": whole_mib(own.cma_total_bytes) if own.cma_total_bytes else None,
-        "page_size_bytes": own.page_size_bytes,
         "transparent_hugepages": own.transparent_hugepages,
-        "overcommit_memory": own.overcommit_memory,
-        "address_randomisation": own.address_randomisation,
         "swaps": own.swaps,
         "kernel": f"{machine.system} {machine.release} {machine.machine}",
         "npu_driver": own.npu_driver_version,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from reusebench.reports.base.terms import Term
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.sections.section import Page, Section, Values
 
-__all__ = ["GlossarySection", "glossary", "meanings_of"]
+__all__ = ["GlossarySection", "glossary", "terms_of"]
 
 #: Words that the page marks; the others are too common to be marked wherever they stand.
 _ON_PAGE = (
@@ -43,14 +44,17 @@ def glossary(texts: Texts) -> dict[str, tuple[str, str]]:
     return meanings
 
 
-def meanings_of(page: Page) -> dict[str, str]:
-    """Return the meaning of each term that the page may mark: words, figures and scenarios.
+def terms_of(page: Page) -> dict[str, Term]:
+    """Return each term that the page may mark, by title: words, figures and scenarios.
 
     Figures of streams, leaks and recorded programs are marked if the page has any.
     """
     texts = page.texts
     words = glossary(texts)
-    meanings = dict(words[name] for name in _ON_PAGE)
+    terms = {}
+    for name in _ON_PAGE:
+        word, meaning = words[name]
+        terms[word] = Term(f"word_{name}", meaning)
     kinds = {
         "program_": bool(page.material.programs) and not page.groups,
         "": True,
@@ -59,11 +63,12 @@ def meanings_of(page: Page) -> dict[str, str]:
     }
     for kind in [kind for kind, is_used in kinds.items() if is_used]:
         for key, definition in texts.starting_with(f"{kind}define_").items():
-            meanings.setdefault(texts(f"{kind}term_{key}"), definition)
-    shown = {name for row in page.rows for name in row.names}
+            terms.setdefault(texts(f"{kind}term_{key}"), Term(f"{kind}figure_{key}", definition))
+    shown = {row.scenario for row in page.rows}
     for name, meaning in texts.starting_with("about_").items():
-        if name in shown:
-            meanings.setdefault(texts.scenario(name), meaning)
+        # The answer explains a layout that scenarios of streams have too.
+        if name in shown and name.replace("streams_", "") not in shown - {name}:
+            terms.setdefault(texts.scenario(name), Term(name, meaning))
     for name in {row.scenario for row in page.rows if row.stored_scenario.plan_without_reuse}:
-        meanings[texts.scenario(name)] = texts("about_plan_without_reuse")
-    return meanings
+        terms[texts.scenario(name)] = Term(name, texts("about_plan_without_reuse"))
+    return terms

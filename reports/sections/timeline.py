@@ -34,7 +34,6 @@ _PANEL_PX = 165
 _PSS_LOOK: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 2.4}
 _DETAILS = (
     "column_repeats",
-    "column_baseline_memory",
     "column_trimmed",
     "column_system",
     "column_pss",

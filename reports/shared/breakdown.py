@@ -39,7 +39,7 @@ def page_kinds_table(rows: Sequence[Row], texts: Texts) -> Table | None:
     for row in rows:
         memory = page_memory(row)
         if memory and memory.over:
-            figures = [memory.baseline, *memory.over.values(), memory.total]
+            figures = [memory.baseline, *memory.over.values()]
             lines.append((row.outcome, [texts.scenario(row.scenario), *map(mib, figures)]))
     if not lines:
         return None
@@ -47,6 +47,5 @@ def page_kinds_table(rows: Sequence[Row], texts: Texts) -> Table | None:
         texts("column_scenario"),
         texts("column_baseline_memory"),
         *(texts("column_in_mib", name=texts(f"part_{kind}")) for kind in PAGE_KINDS),
-        texts("column_application"),
     ]
     return Table(heads, lines)

@@ -91,7 +91,21 @@ def comparison_table(
         ]
         lines.append((PUBLISHED, cells))
     heads = ("column_scenario", "column_models", *columns, "column_against", "column_outcome")
-    return Table(heads_of(heads, texts), lines, words=(0, 1, -2, -1), exported="comparison")
+    return Table(
+        heads_of(heads, texts),
+        lines,
+        words=(0, 1, -2, -1),
+        exported="comparison",
+        usual=usual_cells(rows, texts),
+    )
+
+
+def usual_cells(rows: Sequence[Row], texts: Texts) -> set[str]:
+    """Return the outcome of a measured row, and the baseline if these rows have only one."""
+    baselines = {against(row, texts) for row in rows} - {EMPTY}
+    shown = {texts.scenario(row.scenario) for row in rows}
+    only_one = baselines if len(baselines) == 1 and baselines <= shown else set()
+    return {texts("outcome_ok"), *only_one}
 
 
 def comparison_columns(group: Group) -> Sequence[str]:

@@ -22,7 +22,7 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.system_memory import hidden_system_memory
-from reusebench.reports.shared.comparison import FIGURE_COLUMNS, against, name_in_words
+from reusebench.reports.shared.comparison import FIGURE_COLUMNS, against, name_in_words, usual_cells
 from reusebench.reports.streams.growth import HEAP, growth
 from reusebench.reports.streams.sentences import growth_in_words
 from reusebench.reports.streams.workload import (
@@ -53,7 +53,7 @@ _READ_AT_THE_END = {
     "column_system": "system_memory_bytes",
 }
 _FRAME_COLUMNS = ("parts", "inference_saved", "rate", "lost", "latencies")
-_STREAM_COLUMNS = ("stream", "due", "done", "dropped", "missed", "rate", "lost")
+_STREAM_COLUMNS = ("stream", "done", "dropped", "missed", "lost")
 _MACHINE_COLUMNS = (
     "throttled",
     "growth",
@@ -88,7 +88,13 @@ def memory_table(
 
     frame_heads = [f"streams_column_{name}" for name in frame_columns]
     heads = ("column_scenario", *columns, *frame_heads, "column_against", "column_outcome")
-    return Table(heads_of(heads, texts), rows, words=(0, -2, -1), exported="streams")
+    return Table(
+        heads_of(heads, texts),
+        rows,
+        words=(0, -2, -1),
+        exported="streams",
+        usual=usual_cells(workload.rows, texts),
+    )
 
 
 def _memory_columns(group: Group) -> tuple[str, ...]:
@@ -162,12 +168,11 @@ def per_stream_table(workload: Workload, texts: Texts) -> Table | None:
             if len(rows) == _MOST_STREAM_ROWS:
                 left_out += 1
                 continue
-            counts = (frames.due, frames.done, frames.dropped, frames.missed)
+            counts = (frames.done, frames.dropped, frames.missed)
             cells = [
                 texts.scenario(row.scenario),
                 str(number),
                 *(whole(count.median) for count in counts),
-                frame_rate(frames),
                 frames_lost(frames),
                 *(frame_latency(frames, name) for name in _PERCENTILES),
             ]
@@ -241,7 +246,7 @@ def _heads(columns: Sequence[str], texts: Texts) -> list[str]:
 def _throttled(row: Row, texts: Texts) -> str:
     causes = throttling_summary(row)
     if causes is None:
-        return texts("streams_throttling_unknown")
+        return EMPTY
     if not causes.names:
         return texts("no")
     share = percent(causes.share_percent)

@@ -256,15 +256,19 @@ def test_tables_and_code_are_copied(browser: Any, written: WrittenReport, clipbo
 def test_links_lead_to_places(browser: Any, written: WrittenReport) -> None:
     """Ids are alike in all languages; each link leads to one; what is folded is opened."""
     ids: dict[str, list[str]] = {}
+    terms: dict[str, set[str]] = {}
     for language, html in written.html.items():
         found = re.findall('<(?:h[34]|figure|section|div)[^>]* id="([^"]+)"', html)
-        # A term has the id of its words.
+        # Which terms a page marks depends on the words of its language.
         ids[language] = [name for name in found if not name.startswith("term-")]
+        terms[language] = set(found) - set(ids[language])
         links = re.findall('href="#([^"]+)"', html)
         assert set(links) <= set(re.findall(' id="([^"]+)"', html))
         assert len(ids[language]) == len(set(ids[language]))
         assert set(ids[language]) - set(links) <= {"contents"}
     assert ids["en"] == ids["zh-CN"]
+    common = terms["en"] & terms["zh-CN"]
+    assert {"term-figure-saved", "term-word-context", "term-full-dup"} <= common
     show(browser, written.paths["en"])
     folded = browser.execute_script("return document.querySelector('details .table').id")
     browser.get(f"{written.paths['en'].as_uri()}#{folded}")

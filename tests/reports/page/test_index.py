@@ -134,20 +134,26 @@ def test_sections_stand_in_their_order(written: WrittenReport) -> None:
 
 
 def test_a_first_look_is_short(tmp_path: Path) -> None:
-    """Apart from the program, a page of one runtime has as many words as one reads in minutes.
+    """A page of one runtime has as many words as one reads in minutes, with its program.
 
     Its streams are too short for tables of their own.
     """
-    short = [Frames(seconds=2.0)] * 3
-    streams = [
-        streams_result(tmp_path, name, short)
-        for name in ("streams_no_reuse_one_model", "streams_full_dup")
-    ]
-    write_run(tmp_path, [*first_look(tmp_path), *streams])
-    text = readable(page(tmp_path, tmp_path / "out"))
-    assert "## " + ENGLISH("question_streams") in text
-    assert ENGLISH("section_streams_stages") not in text
-    assert len(text.split()) < 2250
+    infos = []
+    for info in first_look(tmp_path):
+        if info.scenario == "lean":
+            in_place = ("input", "output")
+            contexts = [replace(context, zero_copy=in_place) for context in info.plan.contexts]
+            info = changed(info, plan=replace(info.plan, contexts=tuple(contexts)))
+        infos.append(info)
+    for name in ("streams_no_reuse_one_model", "streams_full_dup"):
+        infos.append(streams_result(tmp_path, name, [Frames(seconds=2.0)] * 3))
+    write_run(tmp_path, infos)
+    html = page(tmp_path, tmp_path / "out")
+    assert "register_allocator(" in html
+    assert "## " + ENGLISH("question_streams") in readable(html)
+    assert ENGLISH("section_streams_stages") not in html
+    shown = re.sub(r"<(style|script|svg)\b.*?</\1>", " ", html, flags=re.DOTALL)
+    assert len(re.sub("<[^>]*>", " ", shown).split()) < 2500
 
 
 def test_every_question_has_its_parts(
@@ -297,7 +303,7 @@ def test_equal_scenarios_stand_once(tmp_path: Path, language: str) -> None:
     plain, lean = (f'<th scope="row">{texts.scenario(name)}</th>' for name in ("plain", "lean"))
     assert plain not in html
     assert lean in text
-    assert texts("about_plain") in section(html, "glossary")
+    assert texts("about_plain") not in section(html, "glossary")
 
 
 def test_equal_layouts_of_streams_stand_once(tmp_path: Path) -> None:

@@ -37,10 +37,9 @@ def test_models_with_equal_words_are_named_together(tmp_path: Path) -> None:
     orders = [NodeOrder(5, 20 * MIB, 14 * MIB)] * 2 + [NodeOrder(1, 3 * MIB, 3 * MIB)]
     sentence = str(note(tmp_path, orders))
     assert (
-        "model-a; model-b: 14.0 MiB for each context, the least of 5 orders (20.0 MiB as saved)"
-        in sentence
+        "model-a; model-b: 14.0 MiB a context, the least of 5 tried (20.0 MiB as saved)" in sentence
     )
-    assert "model-c: 3.0 MiB for each context, the least of 1 orders (3.0 MiB as saved)" in sentence
+    assert "model-c: 3.0 MiB a context, the least of 1 tried (3.0 MiB as saved)" in sentence
     assert "model-d" not in sentence
 
 

@@ -211,8 +211,7 @@ def test_a_plan_with_streams_has_its_frames(tmp_path: Path) -> None:
     write_run(tmp_path, _pair(tmp_path, plan))
     text = readable(section(page(tmp_path, tmp_path / "out"), "plans"))
     assert (
-        "Workload: 2 streams of frames that are not decoded, 2 contexts for each; 3 s of steady"
-        " state" in text
+        "2 streams of frames that are not decoded, 2 contexts for each; 3 s of steady state" in text
     )
     assert _ENGLISH("section_streams_table") in text
     assert _ENGLISH("section_comparison") not in re.findall(r"^#+ (.*)$", text, re.MULTILINE)

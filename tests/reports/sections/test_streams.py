@@ -24,7 +24,7 @@ from reusebench.reports.results.published import published_rows
 from reusebench.reports.results.rows import Group
 from reusebench.reports.sections.answer import opening, warnings_of
 from reusebench.reports.sections.failures import failures
-from reusebench.reports.sections.glossary import meanings_of
+from reusebench.reports.sections.glossary import terms_of
 from reusebench.reports.sections.section import Page
 from reusebench.reports.sections.streams import StreamsSection, workload_figures
 from reusebench.reports.sections.timeline import timeline_figure
@@ -148,10 +148,10 @@ def test_too_slow_a_machine_is_said_to_be(tmp_path: Path) -> None:
     """
     said = sustained(tmp_path, {NAMES[0]: 120, NAMES[1]: 40, NAMES[2]: 44})
     assert said[0].startswith(
-        "This machine is too slow for it: it sustained 40.0 to 44.0 of 120 frames a second."
+        "This machine is too slow: it sustained 40.0 to 44.0 of 120 frames a second."
     )
     assert "Decoding alone kept up" in said[0]
-    assert "comparison of memory holds" in said[1]
+    assert "Memory can be compared" in said[1]
 
 
 def test_some_modes_may_be_too_slow(tmp_path: Path) -> None:
@@ -274,7 +274,8 @@ def test_a_run_without_a_slope_is_named(tmp_path: Path) -> None:
     ]
     rss, _, short = growth_sentences(stored_workload(tmp_path, *infos), ENGLISH)
     assert ENGLISH.scenario(NAMES[2]) in rss
-    assert short.startswith(f"Too short for a slope at all: {ENGLISH.scenario(NAMES[1])}.")
+    assert short.startswith("Too short for a slope")
+    assert short.endswith(f": {ENGLISH.scenario(NAMES[1])}.")
 
 
 def test_memory_over_time_is_drawn_if_there_is_a_slope(tmp_path: Path) -> None:
@@ -339,7 +340,7 @@ def test_a_busy_machine_is_said_to_be(tmp_path: Path) -> None:
     quiet = streams_result(tmp_path, NAMES[2], [Frames()])
     (sentence,) = stream_warnings(stored_workload(tmp_path, busy, quiet), ENGLISH)
     assert "up to 51 % busy" in sentence
-    assert sentence.endswith(f"cannot be trusted: {ENGLISH.scenario(NAMES[1])}.")
+    assert sentence.endswith(f"do not trust frames and latencies of {ENGLISH.scenario(NAMES[1])}.")
 
 
 def test_repeats_that_were_finished_before_the_cut_are_shown(tmp_path: Path) -> None:
@@ -415,7 +416,7 @@ def test_the_section_is_whole_in_every_language(written: WrittenReport, language
 
 def test_streams_are_defined_if_there_are_any(full_group: Group) -> None:
     """A page without streams does not explain them."""
-    assert ENGLISH("stream_term_done") not in meanings_of(Page(Material([full_group]), ENGLISH))
+    assert ENGLISH("stream_term_done") not in terms_of(Page(Material([full_group]), ENGLISH))
 
 
 def test_a_page_of_many_groups_has_fewer_tables(tmp_path: Path) -> None:
