@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -270,6 +272,39 @@ def test_free_sizes_are_those_of_the_plan() -> None:
         Plan("free", None, "onnxruntime", (model,), (Context(0, 0),), cores=1, rounds=1)
     ).text
     assert "SHAPES = [{'pixels': (1, 3, 64, 64)}]" in text
+
+
+def test_an_output_in_place_whose_sizes_are_free(tmp_path: Path) -> None:
+    """Its array has the sizes of the first run, and the program ends well."""
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    pixels, half = (
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n", 3, "height", "width"])
+        for name in ("pixels", "half")
+    )
+    node = helper.make_node("HardSigmoid", ["pixels"], ["half"])
+    graph = helper.make_graph([node], "free", [pixels], [half])
+    opset = helper.make_opsetid("", 13)
+    path = tmp_path / "free.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
+
+    (model,) = models_of(path)
+    model = replace(model, inputs=(InputData("pixels", "float32", (1, 3, 4, 5), assumed=(2, 3)),))
+    contexts = (Context(0, 0, zero_copy=(INPUT, OUTPUT)),)
+    plan = Plan("free", None, "onnxruntime", (model,), contexts, cores=1, rounds=1)
+    program = tmp_path / "free.py"
+    program.write_text(snippet_of(plan).text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, program, path],
+        capture_output=True,
+        text=True,
+        timeout=PROGRAM_LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # The inputs are zero, and the function of zero is a half.
+    expected = zlib.crc32(struct.pack("<f", 0.5) * (3 * 4 * 5))
+    assert done.stdout == f"context 0: CRC-32 of its outputs {expected:08x}\n"
 
 
 @pytest.mark.parametrize(
