@@ -150,6 +150,8 @@ class GroupSection(Section):
         for element_id, view in self._views(page):
             words = self.part_summary(view)
             if words and len(page.groups) > 1:
+                # A full stop would stand before the separator of the next group's words.
+                words = words.rstrip(".。")
                 words = page.texts("of_group", group=labels[element_id], words=words)
             if words:
                 parts.append(words)

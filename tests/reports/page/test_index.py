@@ -131,6 +131,9 @@ def test_sections_stand_in_their_order(written: WrittenReport) -> None:
     for name in order[1:-1]:
         folded = section(html, name)
         assert re.search(title + r' <span class="summary">\w', folded), name
+    for html in written.html.values():
+        for words in re.findall(r'<span class="summary">(.*?)</span>', html, re.DOTALL):
+            assert not re.search(r"[.。][;\uff1b]", words)
 
 
 def test_a_first_look_is_short(tmp_path: Path) -> None:
