@@ -274,7 +274,9 @@ def _speed(recommendation: Recommendation, texts: Texts) -> LargeFigure:
     if change is None:
         reason = "missing" if row.computes else "virtual"
         return _unknown_speed(head, reason, texts)
-    if change.verdict in (DISTURBED, ONE_REPEAT):
+    if change.verdict == DISTURBED:
+        return _unknown_speed(head, "short" if row.is_compared_with_short else "busy", texts)
+    if change.verdict == ONE_REPEAT:
         return _unknown_speed(head, change.verdict, texts)
     remark = texts(
         f"answer_speed_{change.verdict}",

@@ -61,8 +61,11 @@ def _too_slow(answer: FitAnswer) -> Iterator[str]:
 
 
 def _recommendation(answer: FitAnswer, best: FitPoint) -> Iterator[str]:
-    """Yield the recommended layout; if it does not fit, also the largest one that does."""
-    yield f"Recommended     {_taking(best)} {_size(best)}{_margin(answer, best)}"
+    """Yield the recommended layout, or the smallest one that is fast enough and the largest that
+    fits.
+    """
+    head = "Recommended" if answer.fits else "Smallest"
+    yield f"{head:16}{_taking(best)} {_size(best)}{_margin(answer, best)}"
     yield from _layout(best, answer)
     if best.limited_bytes > best.bytes and answer.predicted_npu_peak_bytes is not None:
         most = mib_text(best.limited_bytes)

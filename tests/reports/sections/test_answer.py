@@ -104,7 +104,7 @@ def test_speed_is_not_answered_where_it_cannot_be(tmp_path: Path) -> None:
     }
     answers["virtual"] = answer(tmp_path / "virtual", virtual)
     for name, remark in (
-        ("busy", "disturbed"),
+        ("busy", "busy"),
         ("once", "one_repeat"),
         ("virtual", "virtual"),
     ):
