@@ -37,7 +37,7 @@ _SMALL = (
     *_ONNXRUNTIME,
     *("-k", "shared_context", "--repeats", "1", "--streams", "1", "--contexts", "2"),
 )
-_FIGURE = re.compile(r"^\S+ \w+ +[\d,.]+ .*MiB ")
+_FIGURE = re.compile(r"^\S+ .* [\d,.]+ (±[\d,.]+ )?MiB\b")
 #: Descriptions of the time up to each barrier, by its phase.
 _NAMES = {
     "imported": "start of the process, import of the runtime",

@@ -51,10 +51,10 @@ class Terms:
         self._marked = set()
         return ""
 
-    def explained(self, title: str) -> str:
+    def explained(self, title: str, term: Term) -> str:
         """Return the id of a place that explains a term, which the glossary need not have then."""
         self._explained.add(title)
-        return self._terms[title].id
+        return term.id
 
     def named(self, text: str) -> Markup:
         """Return the text with the meanings of its terms."""

@@ -9,6 +9,7 @@ from functools import partial
 from reusebench.reports.base.drawing import Draw
 from reusebench.reports.base.formatting import mib, milliseconds, per_second, percent
 from reusebench.reports.base.table import Table
+from reusebench.reports.base.terms import Term
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.labels import group_id
 from reusebench.reports.results.model_names import models_in_words, short_name
@@ -111,8 +112,8 @@ class Opening:
     #: Sentences about the runtime with the least memory, its speed, and equal outputs.
     ranking: Sequence[str]
     runtimes: Table | None
-    #: The layouts in the figure, each with its meaning.
-    meanings: Sequence[tuple[str, str]]
+    #: The titles of the layouts in the figure, each with its term.
+    meanings: Sequence[tuple[str, Term]]
 
     @property
     def is_folded(self) -> bool:
@@ -329,11 +330,11 @@ def _with_sizes(recommendation: Recommendation, texts: Texts) -> str:
     return texts.joined(layouts)
 
 
-def _meanings(groups: Sequence[Group], texts: Texts) -> list[tuple[str, str]]:
-    """Return the layouts that the figure shows, each with its meaning; plans have none."""
+def _meanings(groups: Sequence[Group], texts: Texts) -> list[tuple[str, Term]]:
+    """Return the titles of the layouts that the figure shows, with their terms; plans have none."""
     names: dict[str, None] = {}
     for group in groups:
         for recommendation in answers_of(group.rows):
             names.update(dict.fromkeys(row.scenario for row in drawn_layouts(recommendation)))
     known = [name for name in names if f"about_{name}" in texts.words]
-    return [(texts.scenario(name), texts(f"about_{name}")) for name in known]
+    return [(texts.scenario(name), Term(name, texts(f"about_{name}"))) for name in known]

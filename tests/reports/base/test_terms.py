@@ -38,7 +38,8 @@ def test_a_link_leads_to_the_meaning() -> None:
     )
     terms.named("RSS, MiB")
     terms.named("PSS")
-    assert terms.explained("PSS") == "term-pss"
+    assert terms.explained("PSS", Term("pss", "a share")) == "term-pss"
+    assert terms.explained("Peak", Term("peak", "not marked")) == "term-peak"
     assert terms.used == [
         ("term-done", "Done / lost", "its end"),
         ("term-rss", "RSS", "memory"),

@@ -159,6 +159,17 @@ def test_a_first_look_is_short(tmp_path: Path) -> None:
     assert len(re.sub("<[^>]*>", " ", shown).split()) < 2500
 
 
+def test_streams_of_one_runtime_beside_layouts_of_another(tmp_path: Path) -> None:
+    """The answer explains the layouts of streams that only one of the runtimes has measured."""
+    infos = list(first_look(tmp_path))
+    for name in ("streams_no_reuse_one_model", "streams_full_dup"):
+        streams = streams_result(tmp_path, name, [Frames(seconds=2.0)] * 3)
+        infos.append(changed(streams, runtime="ncnn"))
+    write_run(tmp_path, infos)
+    answer = section(page(tmp_path, tmp_path / "out"), "answer")
+    assert answer.count(f"<dt>{ENGLISH.scenario('streams_full_dup')}</dt>") == 1
+
+
 def test_every_question_has_its_parts(
     npu_storage: Path, written: WrittenReport, tmp_path: Path
 ) -> None:
