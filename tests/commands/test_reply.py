@@ -163,7 +163,7 @@ def test_the_glossary(reusebench: Reusebench) -> None:
     assert {"context", "stream", "dup", "pss"} <= {row["name"] for row in rows}
     assert len({row["meaning"] for row in rows}) == len(rows)
     (pss,) = result_of(reusebench("glossary", "Pss", "--json"))
-    assert "divided among" in pss["meaning"]
+    assert "are divided" in pss["meaning"]
     (turn,) = result_of(reusebench("glossary", "In turn", "--lang", "zh-CN", "--json"))
     assert turn["name"] == "in_turn"
     assert reusebench("glossary", "dup").out.startswith("dup: ")
