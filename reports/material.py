@@ -1,4 +1,4 @@
-"""The material of a report: the runs of one or several storages, and what was published."""
+"""The material of a report: the runs of one or several storages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from reusebench.reports.errors import ReportError
 from reusebench.reports.results.grouping import group_results, newest_groups
 from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
 from reusebench.reports.results.programs import StoredProgram, newest_programs, programs_in
-from reusebench.reports.results.published import PublishedRow, published_rows
 from reusebench.reports.results.rows import Group
 from reusebench.reports.versions.versions import VersionSet, versions_of
 from reusebench.storage.board_storage import board_storage
@@ -34,11 +33,10 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class Material:
-    """Stored results by group, published ones, and files that could not be read."""
+    """Stored results by group, and files that could not be read."""
 
     #: Newest first.
     groups: Sequence[Group]
-    published: Sequence[PublishedRow] = ()
     bad_files: Sequence[BadFile] = ()
     #: Every readable run, even if the groups have newer results of the same.
     files: Sequence[StoredRun] = ()
@@ -89,7 +87,7 @@ def read_material(
         groups: list[Group] = []
         for file in chosen:
             groups += group_results([file], leak_limits)
-        return Material(groups, published_rows(), bad_files, files, programs_in(chosen))
+        return Material(groups, bad_files, files, programs_in(chosen))
     fits = []
     for folder in folders:
         for answer in read_answers(folder):
@@ -99,7 +97,7 @@ def read_material(
                 bad_files.append(answer)
     programs = newest_programs(programs_in(files))
     groups = group_results(files, leak_limits)
-    return Material(groups, published_rows(), bad_files, files, programs, fits)
+    return Material(groups, bad_files, files, programs, fits)
 
 
 def _read_files(folders: Sequence[Path]) -> tuple[list[StoredRun], list[BadFile]]:

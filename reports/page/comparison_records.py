@@ -10,7 +10,7 @@ from reusebench.reports.material import Material
 from reusebench.reports.page.exported_table import ExportedTable, Record, identity_of, origin_of
 from reusebench.reports.results.agreement import output_difference
 from reusebench.reports.results.copies import avoided_bytes, copied
-from reusebench.reports.results.published import PUBLISHED, PublishedRow
+from reusebench.reports.results.published import PUBLISHED, PublishedRow, comparable_rows
 from reusebench.reports.results.rows import Row
 from reusebench.reports.results.runtime_comparison import origins_of, references_of
 from reusebench.reports.shared.shortage import codes_of
@@ -79,13 +79,16 @@ _RUN_COLUMNS = (
 
 
 def _comparison(material: Material) -> Iterable[Record]:
-    """Yield a record for each configuration, then the published ones."""
+    """Yield a record for each configuration, then the published ones that are comparable."""
     references = references_of(material.groups)
     for group in material.groups:
         for row in group.rows:
             reference = references.get(origins_of(row))
             yield {**_comparison_record(row), **_outputs_record(row, reference)}
-    yield from map(_published_record, material.published)
+    published: dict[PublishedRow, None] = {}
+    for group in material.groups:
+        published.update(dict.fromkeys(comparable_rows(group)))
+    yield from map(_published_record, published)
 
 
 def _runs(material: Material) -> Iterable[Record]:

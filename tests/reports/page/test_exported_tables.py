@@ -12,7 +12,6 @@ from reusebench.reports.base.table import TABLE_FORMATS
 from reusebench.reports.material import Material
 from reusebench.reports.page.exported_tables import TABLES, write_tables
 from reusebench.reports.results.grouping import group_results
-from reusebench.reports.results.published import published_rows
 from reusebench.targets.outcome import Failure
 from tests.helpers.support import CHECKOUT
 from tests.reports.conftest import WrittenReport
@@ -25,6 +24,7 @@ from tests.reports.stored import (
     first_look,
     group_of,
     in_words,
+    npu_account,
     result,
     runs_of,
     write_run,
@@ -155,9 +155,9 @@ def document_of(folder: Path, table: str) -> dict[str, Any]:
 
 
 def material_of(storage: Path) -> Material:
-    """Return all that the storage holds, with the published rows."""
+    """Return all that the storage holds."""
     files = runs_of(storage)
-    return Material(group_results(files), published_rows(), files=files)
+    return Material(group_results(files), files=files)
 
 
 @pytest.fixture(scope="module")
@@ -298,9 +298,17 @@ def test_comparison_holds_whole_bytes_and_empty_cells(full_tables: Path) -> None
     assert rows["shared_context"]["application_memory_bytes"] == ""
 
 
-def test_published_rows_are_marked(full_tables: Path) -> None:
-    """The published RK3588 figures stand at the end, with an outcome that no measured row has."""
-    published = [row for row in rows_of(full_tables, "comparison") if row["outcome"] == "published"]
+def test_published_rows_are_marked(full_tables: Path, tmp_path: Path) -> None:
+    """The published RK3588 figures stand once behind those of such a board, with an outcome that no
+    measured row has; other boards have none.
+    """
+    assert all(row["outcome"] != "published" for row in rows_of(full_tables, "comparison"))
+    groups = []
+    for name in ("one", "other"):
+        info = changed(result(tmp_path, "no_reuse", even(3), npu=npu_account), chip="rk3588")
+        groups.append(group_of(tmp_path / name, info))
+    folder = write_tables(Material(groups), tmp_path / "tables", ["csv"])
+    published = [row for row in rows_of(folder, "comparison") if row["outcome"] == "published"]
     assert [row["application_memory_bytes"] for row in published] == [
         "368000000",
         "304000000",
