@@ -50,7 +50,7 @@ from reusebench.system.cache import OwnFolder
 from reusebench.system.files import replacing
 from reusebench.system.user_files import ChangedFile, Pins
 from reusebench.targets.chips import CHIPS
-from reusebench.targets.resolve import Selection
+from reusebench.targets.resolve import Selection, with_library
 from reusebench.targets.target import Target
 
 __all__ = ["fit"]
@@ -180,7 +180,10 @@ def fit(
     """
     if code and reply_of().is_json:
         raise UserError("--code and --json are two outputs: leave one of them out")
-    selection = Selection(target, rknn_library, npu_memory, runtimes=(runtime,) if runtime else ())
+    # Every stage measures on the same library.
+    selection = with_library(
+        Selection(target, rknn_library, npu_memory, runtimes=(runtime,) if runtime else ())
+    )
     name, place = next(iter(resolve_targets(selection).items()))
     request = ModelRequest(
         files=tuple(map(ModelFile, models)),

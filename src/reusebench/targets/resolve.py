@@ -37,7 +37,15 @@ from reusebench.targets.vboard.bytecode import ensure_bytecode
 from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, guest_program, machine_of, missing_parts
 
-__all__ = ["Selection", "check_chip", "far_machine", "is_far", "is_virtual", "parse_target"]
+__all__ = [
+    "Selection",
+    "check_chip",
+    "far_machine",
+    "is_far",
+    "is_virtual",
+    "parse_target",
+    "with_library",
+]
 
 _LOCAL_KINDS = ("python", "board", "vboard")
 _FAR_KINDS = {form.partition(":")[0] for form in FORMS}
@@ -66,6 +74,8 @@ def parse_target(selection: Selection, entry: RuntimeEntry) -> Target:
 
     The error is a RuntimeMissing if the target itself is usable but lacks this runtime.
     """
+    if entry.module is None:
+        selection = with_library(selection)
     text = selection.target
     rknn_library = selection.rknn_library
     if selection.driver == C and entry.module is not None:
@@ -82,30 +92,32 @@ def parse_target(selection: Selection, entry: RuntimeEntry) -> Target:
             "--rknn-library board is the library of a remote board: give its file, or leave it out"
         )
     library = None if rknn_library is None else read_library(rknn_library)
-    if library is None and is_virtual(text) and entry.module is None:
-        library = _library_for_virtual_board(text.partition(":")[2])
     if selection.driver == C:
         return _with_native_driver(selection, library, entry)
     return _local(selection, library, entry)
 
 
-def _library_for_virtual_board(chip: str) -> RknnLibrary | None:
-    """Return the library that LIBRARY_VARIABLE names, else the newest one here for the chip.
+def with_library(selection: Selection) -> Selection:
+    """Return the selection with the library that a virtual board takes if the user names none.
 
-    One that the virtual board is ready for precedes newer ones. None: there is none for the chip.
+    That is the one of LIBRARY_VARIABLE, else the newest one here for the chip; one that the virtual
+    board is ready for precedes newer ones. It stays None if there is none.
     """
+    if selection.rknn_library is not None or not is_virtual(selection.target):
+        return selection
     named = os.environ.get(LIBRARY_VARIABLE)
     if named:
-        return read_library(Path(named))
+        return replace(selection, rknn_library=Path(named))
 
+    chip = selection.target.partition(":")[2]
     fitting = [library for library in find_libraries() if chip in library.chips()]
     if not fitting:
-        return None
+        return selection
 
     ready = [library for library in fitting if not missing_parts(library)]
     library = (ready or fitting)[-1]
     _show_step(f"--rknn-library {library.path}: {library.kind} {library.version}")
-    return library
+    return replace(selection, rknn_library=library.path)
 
 
 def is_far(text: str) -> bool:
