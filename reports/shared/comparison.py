@@ -9,6 +9,7 @@ from reusebench.reports.base.formatting import (
     doubted,
     mib,
     milliseconds,
+    milliseconds_range,
     per_second,
     percent,
 )
@@ -135,11 +136,7 @@ def figure_cells(row: Row, columns: Sequence[str]) -> list[str]:
 def latency_text(row: Row) -> str:
     """Return the latency in ms; of several models the lowest and the highest."""
     latencies = [figure for _, figure in row.model_latencies]
-    if len(latencies) < 2:
-        return milliseconds(row.latency)
-    medians = sorted(latency.median for latency in latencies)
-    lowest, highest = (milliseconds(Figure(median)) for median in (medians[0], medians[-1]))
-    return lowest if lowest == highest else f"{lowest} ... {highest}"
+    return milliseconds_range(latencies) if latencies else milliseconds(row.latency)
 
 
 def name_in_words(row: Row, texts: Texts) -> str:

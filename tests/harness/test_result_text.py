@@ -13,6 +13,7 @@ from reusebench.storage.result import PAGES, PSS, Result
 from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
     MIB,
+    MODELS,
     NOT_SUPPORTED,
     changed,
     even,
@@ -46,6 +47,17 @@ def test_memory_saving_and_speed(tmp_path: Path, baseline: Result) -> None:
     )
     assert result_text(baseline, None) == "100.0 ±2.0 MiB, 40.00 ±0.00 ms"
     assert result_text(own, None) == "25.1 ±0.1 MiB, 40.00 ±0.00 ms"
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_several_models_have_several_latencies(tmp_path: Path, count: int) -> None:
+    """Two are named; of more the lowest and the highest are shown."""
+    info = result(tmp_path, "no_reuse", even(10, repeats=2), models=MODELS[:count])
+    latencies = tuple((number + 1) * 10**6 for number in range(count))
+    timed = with_speed(info, latency_median_ns=[None] * 2, model_latency_ns=[latencies] * 2)
+    named = f"{MODELS[0].name} 1.00 ±0.00 ms, {MODELS[1].name} 2.00 ±0.00 ms"
+    words = named if count == 2 else "1.00 ... 3.00 ms"
+    assert result_text(timed, None).endswith(f" MiB, {words}")
 
 
 def test_a_baseline_is_called_what_it_was_measured_as(tmp_path: Path) -> None:

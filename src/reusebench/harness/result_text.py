@@ -9,7 +9,14 @@ from collections.abc import Iterable
 
 from reusebench.measured.messages import Message
 from reusebench.scenarios.titles import title_of
-from reusebench.storage.formatting import MIB, mib, milliseconds, per_second, percent
+from reusebench.storage.formatting import (
+    MIB,
+    mib,
+    milliseconds,
+    milliseconds_range,
+    per_second,
+    percent,
+)
 from reusebench.storage.result import PSS, Result
 from reusebench.storage.result_figures import main_memory, memory, model_latencies, rate
 from reusebench.storage.savings import MORE, NPU, SAME, saving_of
@@ -107,9 +114,10 @@ def _speed(result: Result) -> str:
         due = f" of {schedule.count * schedule.fps:g}" if schedule.fps else ""
         return f"{per_second(frames)}{due} frames/s"
     latencies = model_latencies(result)
-    if len(latencies) == 1:
-        return f"{milliseconds(latencies[0][1])} ms"
-    return ", ".join(f"{model} {milliseconds(latency)} ms" for model, latency in latencies)
+    if len(latencies) == 2:
+        return ", ".join(f"{model} {milliseconds(latency)} ms" for model, latency in latencies)
+    # More names would make the line longer than a terminal; the report has each model's latency.
+    return f"{milliseconds_range([figure for _, figure in latencies])} ms" if latencies else ""
 
 
 def _not_compared(result: Result) -> str:

@@ -5,6 +5,8 @@ The terminal's live lines, the report, its page and its messages all call these 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reusebench.storage.measured_figure import DOUBT, Figure
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "mib_decimals",
     "mib_spread",
     "milliseconds",
+    "milliseconds_range",
     "number",
     "per_second",
     "percent",
@@ -52,6 +55,15 @@ def mib_spread(figure: Figure, npu: bool = False) -> str:
 def milliseconds(figure: Figure | None, spread: bool = True) -> str:
     """Return nanoseconds as ms with two decimals."""
     return number(figure, 1e6, 2, spread)
+
+
+def milliseconds_range(figures: Sequence[Figure]) -> str:
+    """Return one figure in ms as `milliseconds` does; of several the lowest and highest median."""
+    if len(figures) < 2:
+        return milliseconds(figures[0] if figures else None)
+    medians = sorted(figure.median for figure in figures)
+    lowest, highest = (milliseconds(Figure(median)) for median in (medians[0], medians[-1]))
+    return lowest if lowest == highest else f"{lowest} ... {highest}"
 
 
 def seconds(figure: Figure | None, spread: bool = True) -> str:
