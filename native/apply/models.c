@@ -1,0 +1,88 @@
+/* Equal models: by their content and the flags that they are loaded with. */
+#include "apply.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool read_file(struct content *content, const char *path)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool is_usable = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
+                     (uint64_t)status.st_size <= UINT32_MAX;
+    content->read = is_usable ? malloc((size_t)status.st_size) : NULL;
+    size_t done = 0;
+    while (content->read && done < (size_t)status.st_size) {
+        ssize_t count = read(fd, (char *)content->read + done, (size_t)status.st_size - done);
+        if (count <= 0)
+            break;
+        done += (size_t)count;
+    }
+    close(fd);
+    content->bytes = content->read;
+    content->size = (uint32_t)done;
+    if (content->read && done == (size_t)status.st_size)
+        return true;
+    free(content->read);
+    return false;
+}
+
+/* rknn_init takes a path if the size is 0. */
+bool read_content(struct content *content, const void *model_or_path, uint32_t size)
+{
+    *content = (struct content){model_or_path, size, NULL};
+    if (!model_or_path)
+        return false;
+    return size ? true : read_file(content, model_or_path);
+}
+
+static uint64_t rotated(uint64_t value, int bits)
+{
+    return value << bits | value >> (64 - bits);
+}
+
+static uint64_t mixed(uint64_t value)
+{
+    value = (value ^ value >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    value = (value ^ value >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return value ^ value >> 33;
+}
+
+/*
+ * 128 bits, by the construction of MurmurHash3 (Austin Appleby, public domain): models that differ by accident do not
+ * meet in them. The models come from the program itself, so nobody makes two that meet on purpose.
+ */
+struct model model_of(const struct content *content, uint32_t flags)
+{
+    const uint64_t first = UINT64_C(0x87c37b91114253d5), second = UINT64_C(0x4cf5ad432745937f);
+    uint64_t one = 0, other = 0, words[2];
+    for (uint64_t done = 0; done < content->size; done += sizeof words) {
+        uint64_t left = content->size - done;
+        memset(words, 0, sizeof words);
+        memcpy(words, (const char *)content->bytes + done, left < sizeof words ? left : sizeof words);
+        one ^= rotated(words[0] * first, 31) * second;
+        one = (rotated(one, 27) + other) * 5 + 0x52dce729;
+        other ^= rotated(words[1] * second, 33) * first;
+        other = (rotated(other, 31) + one) * 5 + 0x38495ab5;
+    }
+    one ^= content->size;
+    other ^= content->size;
+    one += other;
+    other += one;
+    one = mixed(one);
+    other = mixed(other);
+    one += other;
+    other += one;
+    return (struct model){{one, other}, content->size, flags};
+}
+
+bool is_equal_model(const struct model *one, const struct model *other)
+{
+    return one->bytes == other->bytes && one->flags == other->flags && one->digest[0] == other->digest[0] &&
+           one->digest[1] == other->digest[1];
+}
