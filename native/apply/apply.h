@@ -73,7 +73,11 @@ bool is_equal_model(const struct model *one, const struct model *other);
 
 struct memory;
 
-enum run_state { IDLE, RUNS, STARTED };
+/*
+ * RUNS: in a call of the program, which ends it. STARTED: the program has not waited for it yet. ENDING: this library
+ * waits for it in place of the program.
+ */
+enum run_state { IDLE, RUNS, STARTED, ENDING };
 
 struct context {
     struct context *next;
@@ -90,6 +94,8 @@ struct context {
 };
 
 extern pthread_mutex_t lock;
+/* Held while contexts are made and destroyed, before `lock`: loading takes long, and others run meanwhile. */
+extern pthread_mutex_t making;
 extern struct context *contexts;
 
 struct context *find_context(rknn_context handle);
@@ -104,12 +110,12 @@ bool attach(struct context *context);
 /* Takes it away, before the context is destroyed or goes to another core. */
 void detach(struct context *context);
 /* Waits until the context may run alone in its memory; other threads may take the lock meanwhile. */
-bool take_turn(struct context *context);
+void take_turn(struct context *context);
 void end_turn(struct context *context);
-/* Waits for a run that the program has started and not waited for. */
-void finish_run(struct context *context);
-/* Waits until the context does not run in another thread. */
+/* Waits until the context does not run; also for a run that the program has started and not waited for. */
 void wait_until_idle(struct context *context);
+/* Waits until this library does not wait for the context any more. */
+void wait_until_ended(struct context *context);
 unsigned memory_count(void);
 uint64_t memory_bytes(void);
 

@@ -44,27 +44,34 @@ static bool is_dynamic(rknn_context handle)
            range.shape_number > 0;
 }
 
-static struct context *keep(rknn_context handle, const struct model *model, const rknn_mem_size *told, bool is_dup)
+static bool keep(rknn_context handle, const struct model *model, const rknn_mem_size *told, bool is_dup)
 {
+    pthread_mutex_lock(&lock);
     struct context *context = add_context(handle, model, told);
-    if (context && attach(context)) {
+    bool is_kept = context && attach(context);
+    if (is_kept)
         note_context(context, is_dup);
-        return context;
-    }
-    if (context)
+    else if (context)
         remove_context(context);
-    REAL(rknn_destroy)(handle);
-    return NULL;
+    pthread_mutex_unlock(&lock);
+    if (!is_kept)
+        REAL(rknn_destroy)(handle);
+    return is_kept;
+}
+
+static void leave_alone(const char *reason)
+{
+    pthread_mutex_lock(&lock);
+    note_left_alone(reason);
+    pthread_mutex_unlock(&lock);
 }
 
 static bool duplicate(rknn_context *handle, struct context *source)
 {
-    int code = REAL(rknn_dup_context)(&source->handle, handle);
-    if (code != SUCCEEDED) {
-        note_failure("rknn_dup_context", code);
-        return false;
-    }
-    return keep(*handle, &source->model, &source->told, true);
+    if (REAL(rknn_dup_context)(&source->handle, handle) == SUCCEEDED)
+        return keep(*handle, &source->model, &source->told, true);
+    leave_alone("rknn_dup_context");
+    return false;
 }
 
 /* Loads the first context of a model, whose internal memory this library gives. */
@@ -72,19 +79,26 @@ static bool load(rknn_context *handle, const struct content *content, const stru
 {
     rknn_mem_size sizes = {0};
     uint32_t flags = model->flags | FLAG_INTERNAL_ALLOC_OUTSIDE;
-    int code = REAL(rknn_init)(handle, (void *)content->bytes, content->size, flags, NULL);
-    if (code != SUCCEEDED)
+    if (REAL(rknn_init)(handle, (void *)content->bytes, content->size, flags, NULL) != SUCCEEDED)
         return false; /* the program's own call will tell */
     bool is_fit = !is_dynamic(*handle) &&
                   REAL(rknn_query)(*handle, QUERY_MEM_SIZE, &sizes, sizeof sizes) == SUCCEEDED &&
                   sizes.total_internal_size > 0;
     if (!is_fit) {
-        note_left_alone("shapes");
+        leave_alone("shapes");
         REAL(rknn_destroy)(*handle);
         return false;
     }
     sizes.total_dma_allocated_size += (sizes.total_internal_size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
     return keep(*handle, model, &sizes, false);
+}
+
+static struct context *find_source(const struct model *model)
+{
+    pthread_mutex_lock(&lock);
+    struct context *source = find_equal(model);
+    pthread_mutex_unlock(&lock);
+    return source;
 }
 
 static bool share(rknn_context *handle, const void *model_or_path, uint32_t size, uint32_t flags)
@@ -93,10 +107,10 @@ static bool share(rknn_context *handle, const void *model_or_path, uint32_t size
     if (!read_content(&content, model_or_path, size))
         return false;
     struct model model = model_of(&content, flags);
-    pthread_mutex_lock(&lock);
-    struct context *source = find_equal(&model);
+    pthread_mutex_lock(&making);
+    struct context *source = find_source(&model);
     bool is_shared = source ? duplicate(handle, source) : load(handle, &content, &model);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&making);
     free(content.read);
     return is_shared;
 }
@@ -106,28 +120,26 @@ HOOK(int, rknn_init, (rknn_context * handle, void *model, uint32_t size, uint32_
     const char *reason = handle && model ? objection(flags, extend) : "arguments";
     if (!reason && share(handle, model, size, flags))
         return SUCCEEDED;
-    if (reason) {
-        pthread_mutex_lock(&lock);
-        note_left_alone(reason);
-        pthread_mutex_unlock(&lock);
-    }
+    if (reason)
+        leave_alone(reason);
     return REAL(rknn_init)(handle, model, size, flags, extend);
 }
 
 /* A program's own duplicate of a context without internal memory of its own needs one as well. */
 HOOK(int, rknn_dup_context, (rknn_context * in, rknn_context *out))
 {
+    pthread_mutex_lock(&making);
     pthread_mutex_lock(&lock);
     struct context *source = in && out ? find_context(*in) : NULL;
-    int code = 0;
-    if (source)
-        code = duplicate(out, source) ? SUCCEEDED : -1;
     pthread_mutex_unlock(&lock);
-    return source ? code : REAL(rknn_dup_context)(in, out);
+    int code = source ? duplicate(out, source) ? SUCCEEDED : -1 : REAL(rknn_dup_context)(in, out);
+    pthread_mutex_unlock(&making);
+    return code;
 }
 
 HOOK(int, rknn_destroy, (rknn_context handle))
 {
+    pthread_mutex_lock(&making);
     pthread_mutex_lock(&lock);
     struct context *context = find_context(handle);
     if (context) {
@@ -136,7 +148,9 @@ HOOK(int, rknn_destroy, (rknn_context handle))
         remove_context(context);
     }
     pthread_mutex_unlock(&lock);
-    return REAL(rknn_destroy)(handle);
+    int code = REAL(rknn_destroy)(handle);
+    pthread_mutex_unlock(&making);
+    return code;
 }
 
 HOOK(int, rknn_query, (rknn_context handle, int command, void *answer, uint32_t size))
@@ -190,24 +204,36 @@ HOOK(int, rknn_run, (rknn_context handle, void *extend))
     return code;
 }
 
+/* Returns false if this library has waited for the run already; then `code` is what the wait gave. */
+static bool begin_wait(struct context *context, int *code)
+{
+    wait_until_ended(context);
+    *code = context->ended_code;
+    bool is_to_wait = !context->has_ended;
+    context->has_ended = false;
+    if (is_to_wait && context->state == STARTED)
+        context->state = RUNS;
+    return is_to_wait;
+}
+
 HOOK(int, rknn_wait, (rknn_context handle, struct run_extend *extend))
 {
+    int code = SUCCEEDED;
     pthread_mutex_lock(&lock);
     struct context *context = find_context(handle);
-    bool is_ended = context && context->has_ended;
-    int code = is_ended ? context->ended_code : 0;
-    if (is_ended)
-        context->has_ended = false;
+    bool is_to_wait = !context || begin_wait(context, &code);
     pthread_mutex_unlock(&lock);
-    if (is_ended)
+    if (!is_to_wait)
         return code;
     code = REAL(rknn_wait)(handle, extend);
-    if (context && code != ERROR_TIMEOUT) {
-        pthread_mutex_lock(&lock);
-        if (context->state == STARTED)
-            end_turn(context);
-        pthread_mutex_unlock(&lock);
-    }
+    if (!context)
+        return code;
+    pthread_mutex_lock(&lock);
+    if (context->state == RUNS && code == ERROR_TIMEOUT)
+        context->state = STARTED;
+    else if (context->state == RUNS)
+        end_turn(context);
+    pthread_mutex_unlock(&lock);
     return code;
 }
 
@@ -216,8 +242,8 @@ HOOK(int, rknn_outputs_get, (rknn_context handle, uint32_t count, rknn_output *o
 {
     pthread_mutex_lock(&lock);
     struct context *context = find_context(handle);
-    if (context && context->state == STARTED)
-        finish_run(context);
+    if (context)
+        wait_until_idle(context);
     pthread_mutex_unlock(&lock);
     return REAL(rknn_outputs_get)(handle, count, outputs, extend);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 struct context *contexts;
 
 struct context *find_context(rknn_context handle)

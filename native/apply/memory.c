@@ -155,14 +155,25 @@ static bool rebuild(struct memory *memory, struct context *owner, uint32_t bytes
     return is_well;
 }
 
-static void wait_for_memory(struct memory *memory)
+static void finish_run(struct context *context)
 {
-    while (memory->runner) {
-        if (memory->runner->state == STARTED)
-            finish_run(memory->runner);
-        else
-            pthread_cond_wait(&turn_ended, &lock);
-    }
+    struct run_extend extend = {0};
+    context->state = ENDING;
+    pthread_mutex_unlock(&lock);
+    int code = REAL(rknn_wait)(context->handle, &extend);
+    pthread_mutex_lock(&lock);
+    context->ended_code = code;
+    context->has_ended = true;
+    end_turn(context);
+}
+
+/* Waits for a change of the run; everything may be another afterwards. */
+static void wait_for_run(struct context *runner)
+{
+    if (runner->state == STARTED)
+        finish_run(runner);
+    else
+        pthread_cond_wait(&turn_ended, &lock);
 }
 
 static struct memory *memory_of(int core_mask)
@@ -175,7 +186,9 @@ static struct memory *memory_of(int core_mask)
 
 bool attach(struct context *context)
 {
-    struct memory *memory = memory_of(context->core_mask);
+    struct memory *memory;
+    while ((memory = memory_of(context->core_mask)) && memory->runner)
+        wait_for_run(memory->runner);
     if (!memory) {
         memory = make_memory(context);
         if (!memory)
@@ -186,7 +199,6 @@ bool attach(struct context *context)
         forget_memory(memory);
         return false;
     }
-    wait_for_memory(memory);
     if (memory->bytes >= context->internal_bytes)
         return use(context, memory);
     /* The larger memory belongs to the context that needs it. */
@@ -209,7 +221,8 @@ void detach(struct context *context)
     struct memory *memory = context->memory;
     if (!memory)
         return;
-    wait_for_memory(memory);
+    while (memory->runner)
+        wait_for_run(memory->runner);
     memory->users--;
     if (memory->owner != context) {
         drop_view(context);
@@ -260,19 +273,16 @@ static bool move(struct context *context)
     return true;
 }
 
-bool take_turn(struct context *context)
+void take_turn(struct context *context)
 {
     while (context->memory->runner) {
         struct context *runner = context->memory->runner;
-        if (runner->state == STARTED)
-            finish_run(runner);
-        else if (!move(context))
-            pthread_cond_wait(&turn_ended, &lock);
+        if (runner->state == STARTED || !move(context))
+            wait_for_run(runner);
     }
     context->memory->runner = context;
     context->state = RUNS;
     context->has_ended = false;
-    return true;
 }
 
 void end_turn(struct context *context)
@@ -282,20 +292,14 @@ void end_turn(struct context *context)
     pthread_cond_broadcast(&turn_ended);
 }
 
-void finish_run(struct context *context)
-{
-    struct run_extend extend = {0};
-    context->ended_code = REAL(rknn_wait)(context->handle, &extend);
-    context->has_ended = true;
-    end_turn(context);
-}
-
 void wait_until_idle(struct context *context)
 {
-    while (context->state != IDLE) {
-        if (context->state == STARTED)
-            finish_run(context);
-        else
-            pthread_cond_wait(&turn_ended, &lock);
-    }
+    while (context->state != IDLE)
+        wait_for_run(context);
+}
+
+void wait_until_ended(struct context *context)
+{
+    while (context->state == ENDING)
+        pthread_cond_wait(&turn_ended, &lock);
 }
