@@ -38,6 +38,15 @@ _PACKAGES: dict[str, set[str]] = {
         "targets",
         "video",
     },
+    "apply": {
+        "accounting",
+        "measured",
+        "recorder",
+        "samplers",
+        "storage",
+        "system",
+        "targets",
+    },
     "fit": {"accounting", "measured", "storage"},
     "reports": {
         "accounting",
@@ -50,6 +59,7 @@ _PACKAGES: dict[str, set[str]] = {
         "targets",
     },
     "commands": {
+        "apply",
         "fit",
         "harness",
         "measured",
@@ -104,6 +114,8 @@ _ONLY = {
     ("recorder", "system"): {"files"},
     ("recorder", "targets"): {"errors", "far.machine", "far.program", "outcome"},
     ("harness", "video"): {"VideoError", "clip", "probe"},
+    ("apply", "accounting"): {"ledger"},
+    ("apply", "measured"): {"messages"},
     ("fit", "accounting"): {"sizes"},
     ("fit", "measured"): {"messages", "plan"},
     ("fit", "storage"): {"fit_answer", "measured_figure", "result", "trace"},
@@ -130,6 +142,7 @@ _LAYERS = {
         "messages runtimes plan failures heap usage schedule streams driver versions launch start"
     ),
     "system": "package option_names files interrupts processes cache user_files",
+    "apply": "hooks errors reasons settings report executable launch deploy plan comparison",
     "fit": "layouts prediction study uncertainty npu_costs process_costs search answering",
     "reports": (
         "errors base results shared explanation claims streams compare versions history material"
@@ -165,9 +178,10 @@ _LAYERS = {
 #: Libraries that only these packages may import: elsewhere they would add to what is measured, or
 #: do another's work.
 _LIBRARIES = {
-    "numpy": {"measured", "models", "reports", "storage"},
+    # apply: the hooks, in the user's program.
+    "numpy": {"apply", "measured", "models", "reports", "storage"},
     "onnx": {"measured", "models"},  # measured: in the process that prepares models
-    "onnxruntime": {"measured", "models"},  # models: in an environment of its own
+    "onnxruntime": {"apply", "measured", "models"},  # models: in an environment of its own
     "pandas": {"storage", "reports"},
     "matplotlib": {"reports"},
     "jinja2": {"reports", "snippets"},
@@ -178,6 +192,7 @@ _LIBRARIES = {
     "psutil": {"targets"},
     "msgspec": {
         "accounting",
+        "apply",
         "commands",
         "fit",
         "harness",

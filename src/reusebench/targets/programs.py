@@ -22,6 +22,7 @@ from reusebench.system.package import NATIVE
 from reusebench.targets.compilers import Compiler, compiler_for
 
 __all__ = [
+    "APPLY",
     "DRIVER",
     "PRELOAD",
     "READER",
@@ -267,6 +268,38 @@ DRIVER = NativeProgram(
             ),
         )
     },
+)
+
+_APPLY_LIBRARY = "reusebench_apply.so"
+_APPLY_SOURCES = ("apply/*.c",)
+
+#: Also for x86-64, which has no NPU: with a double of Rockchip's library it is tried there.
+APPLY = NativeProgram(
+    "apply",
+    "the library of apply",
+    _APPLY_LIBRARY,
+    (
+        Binary(
+            _APPLY_LIBRARY,
+            _APPLY_SOURCES,
+            _PRELOAD_OPTIONS,
+            ("-shared", "-s"),
+            libraries=("-ldl", "-lpthread"),
+        ),
+    ),
+    {
+        UCLIBC: (
+            _UCLIBC_NAMES,
+            Binary(
+                _APPLY_LIBRARY,
+                _APPLY_SOURCES,
+                (*_PRELOAD_OPTIONS, *_UCLIBC_OPTIONS),
+                (*_UCLIBC_LINK, "-shared"),
+                libraries=(_DIVISIONS,),
+            ),
+        )
+    },
+    cache_folder="apply",
 )
 
 

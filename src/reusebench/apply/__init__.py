@@ -1,0 +1,1 @@
+"""Applies the best layout to a program that nobody changes."""

@@ -1,0 +1,90 @@
+"""The reports of applied processes: a JSON line for each process and runtime."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional
+
+import msgspec
+
+__all__ = ["Digest", "ProcessReport", "Totals", "read_reports", "totals"]
+
+
+class Digest(msgspec.Struct, frozen=True):
+    """All outputs of a model, in any order of its runs."""
+
+    runs: int
+    #: Sum of the digests of the runs, as 32 hexadecimal digits.
+    sum: str
+
+
+class ProcessReport(msgspec.Struct, frozen=True):
+    """What was shared of a runtime in a process; the names are those of the JSON line."""
+
+    #: rknn, onnxruntime, openvino or litert.
+    runtime: str
+    version: Optional[str]
+    process: int
+    #: All that were made, with those that were left alone.
+    contexts: int
+    #: Different ones.
+    models: int
+    #: Kind of memory to the number of contexts that share it.
+    shared: dict[str, int]
+    #: Kind of memory to what was saved, if that is exactly known.
+    saved_bytes: dict[str, int]
+    most_at_once: int
+    #: Code of a reason (reasons.py) to the number of contexts.
+    left_alone: dict[str, int]
+    #: Call of the runtime to how often it failed when library or hooks made it.
+    failures: dict[str, int]
+    #: Name or digest of a model to the digest of its outputs.
+    digests: dict[str, Digest]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The sums over several reports."""
+
+    contexts: int
+    shared: dict[str, int]
+    saved_bytes: dict[str, int]
+    left_alone: dict[str, int]
+    failures: dict[str, int]
+
+
+def read_reports(file: Path) -> tuple[ProcessReport, ...]:
+    """Return the reports in order of the ends of their processes.
+
+    A line that is none is left out: any process of the program may write to the file.
+    """
+    if not file.exists():
+        return ()
+    reports = []
+    for line in file.read_bytes().splitlines():
+        try:
+            reports.append(msgspec.json.decode(line, type=ProcessReport))
+        except msgspec.DecodeError:
+            continue
+    return tuple(reports)
+
+
+def totals(reports: Sequence[ProcessReport]) -> Totals:
+    """Return the sums over the reports."""
+    return Totals(
+        contexts=sum(report.contexts for report in reports),
+        shared=_sum(report.shared for report in reports),
+        saved_bytes=_sum(report.saved_bytes for report in reports),
+        left_alone=_sum(report.left_alone for report in reports),
+        failures=_sum(report.failures for report in reports),
+    )
+
+
+def _sum(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for count in counts:
+        total.update(count)
+    return dict(total)

@@ -1,0 +1,58 @@
+"""The settings of an applied program: environment variables, which library and hooks read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["HOOKS", "PREFIX", "ApplySettings", "with_first"]
+
+#: Folder for PYTHONPATH. It is all that Python needs in production, and imports nothing of ours.
+HOOKS = Path(__file__).with_name("hooks")
+#: Beginning of the names of all variables.
+PREFIX = "REUSEBENCH_APPLY_"
+
+
+@dataclass(frozen=True)
+class ApplySettings:
+    """What an applied program is told; None leaves it to the library and the hooks."""
+
+    #: File to which each process appends a line at its end.
+    report: Path | None = None
+    #: Most runs at once of contexts that share memory.
+    at_once: int | None = None
+    #: Everything is left alone.
+    is_off: bool = False
+    #: The report has digests of all outputs.
+    has_digests: bool = False
+    #: Folder of prepared models.
+    cache: Path | None = None
+    #: File with the settings of a plan, by model.
+    plan: Path | None = None
+
+    def variables(self) -> dict[str, str]:
+        """Return the environment variables.
+
+        >>> ApplySettings(at_once=2).variables()
+        {'REUSEBENCH_APPLY_AT_ONCE': '2'}
+        """
+        values = {
+            "REPORT": self.report,
+            "AT_ONCE": self.at_once,
+            "OFF": 1 if self.is_off else None,
+            "DIGESTS": 1 if self.has_digests else None,
+            "CACHE": self.cache,
+            "PLAN": self.plan,
+        }
+        return {f"{PREFIX}{name}": str(value) for name, value in values.items() if value}
+
+
+def with_first(name: str, first: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variable `name` with `first` before the paths that it has already.
+
+    >>> with_first("LD_PRELOAD", "/a.so", {"LD_PRELOAD": "/b.so"})
+    {'LD_PRELOAD': '/a.so:/b.so'}
+    """
+    others = environment.get(name)
+    return {name: f"{first}:{others}" if others else first}
