@@ -222,7 +222,9 @@ _STANDARD_LIBRARY_ALONE = (
     "system",
 )
 
+#: Modules that run on Python 3.8: in the measured process, and in a user's.
 _MEASURED = sorted((_PACKAGE / "measured").rglob("*.py"))
+_HOOKS = sorted((_PACKAGE / "apply" / "hooks").rglob("*.py"))
 
 
 def _files(place: str) -> list[Path]:
@@ -368,7 +370,9 @@ def test_the_standard_library_is_enough(place: str) -> None:
         assert libraries <= set(sys.stdlib_module_names), file
 
 
-@pytest.mark.parametrize("file", _MEASURED, ids=lambda path: str(path.relative_to(_PACKAGE)))
-def test_the_measured_process_has_the_syntax_of_python_3_8(file: Path) -> None:
+@pytest.mark.parametrize(
+    "file", [*_MEASURED, *_HOOKS], ids=lambda path: str(path.relative_to(_PACKAGE))
+)
+def test_the_measured_process_and_the_hooks_have_the_syntax_of_python_3_8(file: Path) -> None:
     """Boards come with old Pythons: what runs there parses there."""
     ast.parse(file.read_text(encoding="utf-8"), feature_version=(3, 8))
