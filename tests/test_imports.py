@@ -26,7 +26,7 @@ _PACKAGES: dict[str, set[str]] = {
     "snippets": {"measured", "targets"},
     "accounting": {"measured", "system", "targets"},
     "storage": {"accounting", "measured", "samplers", "system", "targets"},
-    "recorder": {"measured", "samplers", "storage", "system", "targets"},
+    "recorder": {"accounting", "measured", "samplers", "storage", "system", "targets"},
     "harness": {
         "accounting",
         "measured",
@@ -111,8 +111,18 @@ _ONLY = {
     ("storage", "system"): {"files", "interrupts", "option_names"},
     ("storage", "targets"): {"barriers", "outcome"},
     ("recorder", "measured"): {"messages"},
-    ("recorder", "system"): {"files"},
-    ("recorder", "targets"): {"errors", "far.machine", "far.program", "outcome"},
+    ("recorder", "accounting"): {"ledger"},
+    ("recorder", "system"): {"cache", "files"},
+    ("recorder", "targets"): {
+        "errors",
+        "far.machine",
+        "far.program",
+        "ledger_file",
+        "machine",
+        "outcome",
+        "process",
+        "vboard.user_program",
+    },
     ("harness", "video"): {"VideoError", "clip", "probe"},
     ("apply", "accounting"): {"ledger"},
     ("apply", "measured"): {"messages"},
@@ -165,7 +175,8 @@ _LAYERS = {
     ),
     "recorder": (
         "errors signals pace phases marker marks moments process_tree phase_figures share_changes"
-        " mark_readings program site far_site recording memory_reader recorder stored_form keeping"
+        " mark_readings program site far_site virtual_site recording npu_buffers memory_reader"
+        " recorder stored_form keeping"
         " summary task"
     ),
     "targets": (

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
+from reusebench.accounting.ledger import Ledger
+from reusebench.recorder import recorder
 from reusebench.recorder.marks import Marks
-from reusebench.recorder.program import ProgramEnding
+from reusebench.recorder.program import ProgramEnding, Start
 from reusebench.recorder.recorder import record
+from reusebench.recorder.recording import Recording
 from reusebench.recorder.site import LOCAL_SITE
 from reusebench.recorder.stored_form import stored_repeat
 from tests.helpers.support import known
@@ -35,6 +40,12 @@ class _Ended:
 
     def peak_bytes(self) -> int | None:
         return 7
+
+    def cpu_ns(self) -> int | None:
+        return 5
+
+    def ledger(self) -> Ledger | None:
+        return None
 
     def send(self, number: int) -> None:
         pytest.fail(f"signal {number}")
@@ -86,3 +97,39 @@ def test_what_is_known_of_short_memory() -> None:
     assert shortage.counted.major_faults is None
     assert (shortage.lost_file_bytes, shortage.steady_major_faults) == (None, None)
     assert "shortage_swapped" not in [sign.code for sign in shortage.signs]
+
+
+def _recorded(words: list[str], output: Path, limit_s: float | None = None) -> Recording:
+    start = Start({"WORD": "set"}, output)
+    return record(
+        LOCAL_SITE,
+        lambda: LOCAL_SITE.start(words, Marks(), start),
+        Marks(),
+        has_npu=False,
+        notify=pytest.fail,
+        keep=lambda _: None,
+        limit_s=limit_s,
+    )
+
+
+def test_a_start_with_variables_and_a_file_for_its_output(tmp_path: Path) -> None:
+    """The program has the variables, its output is in the file, and its CPU time is counted."""
+    output = tmp_path / "output"
+    loop = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; echo $WORD"
+    recording = _recorded(["sh", "-c", loop], output)
+    assert output.read_text() == "set\n"
+    assert known(recording.cpu_ns) > 0
+    assert not recording.is_cut
+
+
+@pytest.mark.parametrize("ignored", ["", "trap '' TERM; "])
+def test_a_program_whose_time_is_over(
+    ignored: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gets SIGTERM, and is killed with all that it has started if it stays."""
+    monkeypatch.setattr(recorder, "_LEAVE_NS", 10**8)
+    words = ["sh", "-c", f"{ignored}sleep 1000 & wait; wait"]
+    recording = _recorded(words, tmp_path / "output", limit_s=0.1)
+    expected = signal.SIGKILL if ignored else signal.SIGTERM
+    assert recording.ending.signal_number == expected
+    assert recording.is_cut

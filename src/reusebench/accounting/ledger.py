@@ -132,6 +132,11 @@ class Ledger(msgspec.Struct, frozen=True):
             steps.append((at_ns, total))
         return steps
 
+    def wrong_reads(self) -> list[Read]:
+        """Return the reads of memory that was freed before, or is in no buffer."""
+        reads = [read for submit in self.submits for read in submit.reads]
+        return [read for read in reads if read.state != "live"]
+
     def peak_bytes(self) -> int:
         """Return the largest size of all buffers at once."""
         return max((total for _, total in self.timeline()), default=0)

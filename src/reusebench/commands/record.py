@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from reusebench.commands.options import PATH, project, target_storage
+from reusebench.commands.sites import BoardFiles, board_files, site_of
 from reusebench.recorder.marker import HEADERS
-from reusebench.recorder.site import LOCAL_SITE, Site
+from reusebench.recorder.site import LOCAL_SITE
 from reusebench.recorder.task import Task, record_program
 
 __all__ = ["record"]
@@ -92,10 +91,11 @@ def _print_header(context: click.Context, option: click.Parameter, language: str
     "--target",
     metavar="BOARD",
     help=(
-        "A remote board on which the program runs, by name or address (ssh:HOST, adb[:SERIAL],"
-        " pipe:COMMAND, labgrid:PLACE)."
+        "The board on which the program runs: vboard:CHIP, or a remote board by name or address"
+        " (ssh:HOST, adb[:SERIAL], pipe:COMMAND, labgrid:PLACE)."
     ),
 )
+@board_files
 @target_storage
 @project
 @click.argument("command", metavar="", nargs=-1, type=click.UNPROCESSED)
@@ -107,6 +107,9 @@ def record(
     ok_exits: Sequence[int],
     pid: int | None,
     target: str | None,
+    rknn_library: Path | None,
+    readable: Sequence[Path],
+    writable: Sequence[Path],
     storage: Path,
     project: Path,
     command: Sequence[str],
@@ -136,6 +139,11 @@ def record(
         raise click.UsageError(
             "--ok-exit needs a program that is started here; with --pid the exit code is unknown"
         )
+    if pid is not None and target is not None and target.startswith("vboard:"):
+        raise click.UsageError(
+            "--pid records a program that runs already, and the virtual board has none: put the"
+            " program after --"
+        )
     if phases and marker is not None:
         raise click.UsageError(
             "marks come by --phases FILE or by --marker FD: leave one of them out"
@@ -152,20 +160,6 @@ def record(
         storage=storage,
         project=project,
     )
-    if target is None:
-        return record_program(task)
-    with _far_site(target) as site:
+    files = BoardFiles(rknn_library, tuple(readable), tuple(writable))
+    with site_of(target, command, files) as site:
         return record_program(replace(task, site=site))
-
-
-@contextmanager
-def _far_site(target: str) -> Iterator[Site]:
-    # Not at the top: these imports would add to the memory that is measured on this machine.
-    from reusebench.harness.machine_info import describe_machine
-    from reusebench.recorder.far_site import FarSite
-    from reusebench.targets.resolve import far_machine
-
-    with closing(far_machine(target)) as board:
-        facts: dict[str, Any] = {}
-        describe_machine(target, facts)
-        yield FarSite(board, facts)

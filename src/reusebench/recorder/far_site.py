@@ -15,10 +15,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from reusebench.accounting.ledger import Ledger
 from reusebench.recorder.errors import RecordError
 from reusebench.recorder.marks import FarFileMarks, FarSocketMarks, Marks
 from reusebench.recorder.process_tree import has_children
-from reusebench.recorder.program import ProgramEnding, RecordedProgram, RunningProgram
+from reusebench.recorder.program import (
+    AS_IT_IS,
+    ProgramEnding,
+    RecordedProgram,
+    RunningProgram,
+    Start,
+)
 from reusebench.samplers.host import own_pid
 from reusebench.targets.errors import NotStarted
 from reusebench.targets.far.machine import FarMachine
@@ -65,9 +72,11 @@ class FarSite:
             )
         return FarSocketMarks(number)
 
-    def start(self, command: Sequence[str], marks: Marks) -> RecordedProgram:
+    def start(
+        self, command: Sequence[str], marks: Marks, start: Start = AS_IT_IS
+    ) -> RecordedProgram:
         """Start a program in the login environment, with this process's input and output."""
-        return _StartedProgram(self._board, command, marks)
+        return _StartedProgram(self._board, command, marks, start)
 
     def attach(self, pid: int) -> RecordedProgram:
         """Return a program that already runs on the board."""
@@ -85,12 +94,15 @@ class _StartedProgram:
     with_root = False
     shares_terminal = False
 
-    def __init__(self, board: FarMachine, command: Sequence[str], marks: Marks) -> None:
+    def __init__(
+        self, board: FarMachine, command: Sequence[str], marks: Marks, start: Start
+    ) -> None:
         """Raise RecordError, with the exit code that shells give, if the program cannot start."""
         self._marks = marks if isinstance(marks, FarSocketMarks) else None
         has_marks = self._marks is not None
         try:
-            self._process = board.start_program(command, marks.environment, has_marks)
+            variables = {**start.variables, **marks.environment}
+            self._process = board.start_program(command, variables, has_marks)
         except NotStarted as error:
             exit_code = 127 if error.is_missing else 126
             raise RecordError(f"{error}. Nothing was stored", exit_code) from None
@@ -102,6 +114,9 @@ class _StartedProgram:
         self._host = board.host
         self._input = _InputForwarder(self._process)
         self._output_accepted = True
+        self._output = None
+        if start.output is not None:
+            self._output = os.open(start.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self.root = own_pid(self._host)
         self.ending = ProgramEnding()
 
@@ -125,6 +140,14 @@ class _StartedProgram:
         """Return the kernel's peak for the program and its descendants that ended before it."""
         return self._process.peak_rss_bytes or None
 
+    def cpu_ns(self) -> int | None:
+        """Return None: the reader does not ask for it."""
+        return None
+
+    def ledger(self) -> Ledger | None:
+        """Return None: the board's own driver counts."""
+        return None
+
     def send(self, number: int) -> None:
         """Send a signal to the program and its group, unless it has ended."""
         self._process.signal(number)
@@ -135,6 +158,9 @@ class _StartedProgram:
     def close(self) -> None:
         """End the processes that the program has left behind."""
         self._process.close()
+        if self._output is not None:
+            os.close(self._output)
+            self._output = None
 
     def _forward_output(self) -> None:
         for descriptor, data in self._process.written():
@@ -145,6 +171,9 @@ class _StartedProgram:
 
     def _print(self, descriptor: int, data: bytes) -> None:
         """Write the program's output; if nobody reads it, the program gets SIGPIPE as usual."""
+        if descriptor == _STDOUT and self._output is not None:
+            os.write(self._output, data)
+            return
         # If this process was started with the stream closed, the number may be another file's.
         stream = sys.stdout if descriptor == _STDOUT else sys.stderr
         if stream is None:

@@ -34,6 +34,7 @@ class WeightedReadings:
 
     def __init__(self) -> None:
         self.count = 0
+        self.highest_bytes: int | None = None
         self.last_bytes: int | None = None
         self.last_ns = 0
         self._values = array("q")
@@ -58,6 +59,7 @@ class WeightedReadings:
         self._until_ns = now_ns
         self._has_reading_in_stretch = True
         self.count += 1
+        self.highest_bytes = max(self.highest_bytes or 0, value)
         self.last_bytes = value
         self.last_ns = now_ns
         if len(self._values) > _MOST_READINGS:
@@ -78,6 +80,7 @@ class WeightedReadings:
     def forget(self) -> None:
         """Drop all readings."""
         self.count = 0
+        self.highest_bytes = None
         self.last_bytes = None
         self._values = array("q")
         self._weights_ns = array("q")

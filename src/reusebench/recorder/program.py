@@ -8,21 +8,46 @@ import os
 import resource
 import signal
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Protocol
 
+from reusebench.accounting.ledger import Ledger
 from reusebench.recorder.errors import RecordError
 from reusebench.samplers.host import LOCAL_HOST, Host, read_text
 from reusebench.samplers.system_memory import oom_kills
 from reusebench.system.files import started_umask
 from reusebench.targets.outcome import Ending
 
-__all__ = ["ProgramEnding", "RecordedProgram", "RunningProgram", "StartedProgram", "command_of"]
+__all__ = [
+    "AS_IT_IS",
+    "ProgramEnding",
+    "RecordedProgram",
+    "RunningProgram",
+    "Start",
+    "StartedProgram",
+    "command_of",
+]
 
 #: prctl(2): orphaned descendants become children of this process instead of init's.
 _PR_SET_CHILD_SUBREAPER = 36
 #: Signals that Python ignores and that programs expect to end them.
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
+_STDOUT = 1
+_S = 10**9
+
+
+@dataclass(frozen=True)
+class Start:
+    """The way in which a program is started, apart from its command line."""
+
+    #: Variables that are added to its environment.
+    variables: Mapping[str, str] = field(default_factory=dict)
+    #: File for its standard output, which is emptied; None: this process's standard output.
+    output: Path | None = None
+
+
+AS_IT_IS = Start()
 
 
 @dataclass(frozen=True)
@@ -71,6 +96,12 @@ class RecordedProgram(Protocol):
     def peak_bytes(self) -> int | None:
         """Return the highest RSS of any ended process of the program, as the kernel counted it."""
 
+    def cpu_ns(self) -> int | None:
+        """Return the CPU time of its ended processes; None if it is unknown."""
+
+    def ledger(self) -> Ledger | None:
+        """Return the ledger of its NPU buffers so far; None if none is kept."""
+
     def send(self, number: int) -> None:
         """Send signal `number` to the program."""
 
@@ -90,10 +121,10 @@ class StartedProgram:
     def __init__(
         self,
         command: Sequence[str],
-        environment: Mapping[str, str],
+        start: Start = AS_IT_IS,
         actions: Sequence[tuple[Any, ...]] = (),
     ) -> None:
-        """Start the program with this process's standard streams and inherited descriptors.
+        """Start the program with this process's standard input and inherited descriptors.
 
         Raises RecordError, with the exit code that shells give, if that fails.
         """
@@ -106,8 +137,8 @@ class StartedProgram:
                 self.pid = os.posix_spawnp(
                     command[0],
                     list(command),
-                    {**os.environ, **environment},
-                    file_actions=actions,
+                    {**os.environ, **start.variables},
+                    file_actions=[*actions, *_output_actions(start.output)],
                     setsigdef=_RESET_SIGNALS,
                 )
         except OSError as error:
@@ -115,6 +146,7 @@ class StartedProgram:
             raise _not_started(command[0], error) from None
         self._is_running = True
         self._peak_bytes = 0
+        self._cpu_s = 0.0
         self._child_ran_out = False
 
     def has_ended(self) -> bool:
@@ -128,6 +160,7 @@ class StartedProgram:
             if not pid:
                 return False
             self._peak_bytes = max(self._peak_bytes, usage.ru_maxrss * 1024)
+            self._cpu_s += usage.ru_utime + usage.ru_stime
             memory_ran_out = oom_kills(LOCAL_HOST) > self._oom_kills_before
             exit_code = os.waitstatus_to_exitcode(status)
             if pid == self.pid:
@@ -148,6 +181,14 @@ class StartedProgram:
         """
         own_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return self._peak_bytes if self._peak_bytes > own_bytes else None
+
+    def cpu_ns(self) -> int | None:
+        """Return the time, which the kernel counts with that of children waited for."""
+        return round(self._cpu_s * _S)
+
+    def ledger(self) -> Ledger | None:
+        """Return None: a program of this machine keeps no ledger."""
+        return None
 
     def send(self, number: int) -> None:
         """Send signal `number` to the program, unless it has ended."""
@@ -197,6 +238,14 @@ class RunningProgram:
         """Return None: only the parent of a process can ask the kernel."""
         return None
 
+    def cpu_ns(self) -> int | None:
+        """Return None: only the parent of a process can ask the kernel."""
+        return None
+
+    def ledger(self) -> Ledger | None:
+        """Return None: it keeps no ledger."""
+        return None
+
     def send(self, number: int) -> None:
         """Do nothing: the program is not ours to end."""
 
@@ -223,6 +272,14 @@ def _no_process(pid: int) -> RecordError:
         f"there is no process {pid}. `ps -e` lists the running processes, `pidof NAME` finds one"
         " by its name"
     )
+
+
+def _output_actions(output: Path | None) -> list[tuple[Any, ...]]:
+    """Return the file actions that open the file as standard output."""
+    if output is None:
+        return []
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    return [(os.POSIX_SPAWN_OPEN, _STDOUT, os.fspath(output), flags, 0o600)]
 
 
 def _not_started(program: str, error: OSError) -> RecordError:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from reusebench.recorder.mark_readings import MarkReading
 from reusebench.recorder.marks import Marks
 from reusebench.recorder.memory_reader import MemoryReader
+from reusebench.recorder.npu_buffers import add_buffers
 from reusebench.recorder.phase_figures import PhaseRecord
 from reusebench.recorder.phases import START, WHOLE, PhaseLog
 from reusebench.recorder.program import RecordedProgram
@@ -40,6 +41,8 @@ _IDLE_S = 0.3
 _KEEP_NS = 5 * _S
 #: Time within which a program that waits for an answer reads it, on a busy machine too.
 _WAIT_NS = 50 * _MS
+#: Time within which a program must end after SIGTERM.
+_LEAVE_NS = 5 * _S
 
 
 def record(
@@ -49,9 +52,11 @@ def record(
     has_npu: bool,
     notify: Callable[[str], None],
     keep: Callable[[Recording], None],
+    limit_s: float | None = None,
 ) -> Recording:
     """Record the program that `start` returns until it ends or the user ends the recording.
 
+    After `limit_s` the program gets SIGTERM; if it does not end, it is killed.
     `notify` shows the user a sentence. `keep` stores the recording so far; it must be quick, since
     nothing is read meanwhile.
     """
@@ -70,7 +75,7 @@ def record(
                 site.host, program, recording, clocks, has_npu, marks.are_possible
             )
             recorder = _Recorder(site, program, marks, signals, reader, recording, notify, keep)
-            recorder.run()
+            recorder.run(limit_s)
             return recording
         finally:
             program.close()
@@ -122,9 +127,13 @@ class _Recorder:
         #: Time to name the processes that the program has left behind; most end before.
         self._notify_at_ns: int | None = None
         self._has_notified = False
+        #: Time at which the program is ended; None: never.
+        self._cut_at_ns: int | None = None
 
-    def run(self) -> None:
+    def run(self, limit_s: float | None) -> None:
         """Read until the end."""
+        if limit_s is not None:
+            self._cut_at_ns = self._recording.begin_ns + round(limit_s * _S)
         try:
             while not self._program.has_ended() and not self._is_stopped:
                 self._turn()
@@ -144,10 +153,13 @@ class _Recorder:
         for number in self._signals.read():
             self._note_signal(number)
         self._recording.ending = self._program.ending
+        self._recording.cpu_ns = self._program.cpu_ns()
+        self._recording.ledger = self._program.ledger()
         self._reader.phase.end(end_ns, peaks=None)
         self._add_peak_of_ended()
         self._update_recording(end_ns)
         self._recording.stretches = self._log.end(end_ns)
+        add_buffers(self._recording)
         lost = self._marks.lost()
         if lost:
             self._notify(lost)
@@ -169,6 +181,18 @@ class _Recorder:
             self._name_left_processes(now_ns)
         if now_ns >= self._keep_at_ns:
             self._keep_so_far(now_ns)
+        if self._cut_at_ns is not None and now_ns >= self._cut_at_ns:
+            self._cut(now_ns)
+
+    def _cut(self, now_ns: int) -> None:
+        """End the program and all that it has started, whose time is over."""
+        self._cut_at_ns = now_ns + _LEAVE_NS
+        self._reader.discover(now_ns)
+        if self._recording.is_cut or self._program.has_left_processes():
+            self._program.kill([process.pid for process in self._reader.live])
+        else:
+            self._program.send(signal.SIGTERM)
+        self._recording.is_cut = True
 
     def _wait(self) -> None:
         until_ns = self._next_ns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass, field
 
+from reusebench.accounting.ledger import Ledger
 from reusebench.recorder.phase_figures import PhaseRecord
 from reusebench.recorder.phases import Stretch
 from reusebench.recorder.process_tree import SeenProcess
@@ -61,6 +62,12 @@ class Recording:
     ending: ProgramEnding = field(default_factory=ProgramEnding)
     #: Number of the signal with which the user ended the program (Ctrl-C or SIGTERM).
     ended_by: int | None = None
+    #: Whether the program still ran when its time was over, and was ended.
+    is_cut: bool = False
+    #: CPU time of the program; None if it is unknown.
+    cpu_ns: int | None = None
+    #: NPU buffers of the program; None if no ledger is kept.
+    ledger: Ledger | None = None
     #: Cause of the lost connection to a remote board that ended the recording.
     lost: str | None = None
     #: CPU time of the recorder on the program's machine.

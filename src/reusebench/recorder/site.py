@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from reusebench.recorder.marks import FileMarks, Marks, SocketMarks
-from reusebench.recorder.program import RecordedProgram, RunningProgram, StartedProgram
+from reusebench.recorder.program import (
+    AS_IT_IS,
+    RecordedProgram,
+    RunningProgram,
+    Start,
+    StartedProgram,
+)
 from reusebench.samplers.environment import environment, machine_facts
 from reusebench.samplers.host import LOCAL_HOST, Host
 from reusebench.storage.board_storage import board_name
@@ -39,7 +46,9 @@ class Site(Protocol):
         Raises RecordError if the descriptor cannot have this number.
         """
 
-    def start(self, command: Sequence[str], marks: Marks) -> RecordedProgram:
+    def start(
+        self, command: Sequence[str], marks: Marks, start: Start = AS_IT_IS
+    ) -> RecordedProgram:
         """Start a program; raise RecordError if that fails."""
 
     def attach(self, pid: int) -> RecordedProgram:
@@ -68,9 +77,12 @@ class LocalSite:
         """Return marks from a file descriptor of the program."""
         return SocketMarks(number)
 
-    def start(self, command: Sequence[str], marks: Marks) -> RecordedProgram:
-        """Start a program that inherits this process's input and output."""
-        return StartedProgram(command, marks.environment, marks.actions)
+    def start(
+        self, command: Sequence[str], marks: Marks, start: Start = AS_IT_IS
+    ) -> RecordedProgram:
+        """Start a program that inherits this process's input, and its output unless redirected."""
+        variables = {**start.variables, **marks.environment}
+        return StartedProgram(command, replace(start, variables=variables), marks.actions)
 
     def attach(self, pid: int) -> RecordedProgram:
         """Return a program that already runs."""

@@ -150,6 +150,9 @@ def _phase(name: str, recordings: Sequence[Recording]) -> Phase:
             ),
             application_memory_at_least_bytes=tuple(record.least_bytes for record in records),
             application_memory_at_most_bytes=tuple(record.most_bytes for record in records),
+            npu_highest_bytes=tuple(
+                record.readings["npu_memory"].highest_bytes for record in records
+            ),
         ),
         medians=PhaseMedians(**medians),
     )

@@ -24,6 +24,7 @@ _COLUMNS = {
     "largest process": "process_peak_rss_bytes",
     "system over idle": _SYSTEM,
     "NPU": "npu_memory_bytes",
+    "highest NPU": "npu_highest_bytes",
     "huge pages": "hugetlb_memory_bytes",
     "files held": "held_memory_bytes",
     "dma-bufs": "dmabuf_memory_bytes",

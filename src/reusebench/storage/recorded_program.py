@@ -121,6 +121,8 @@ class PhaseMemory(msgspec.Struct, frozen=True, kw_only=True):
     hugetlb_memory_bytes: _Bytes = ()
     held_memory_bytes: _Bytes = ()
     dmabuf_memory_bytes: _Bytes = ()
+    #: The highest reading of the phase; exact on the virtual board, where the ledger has it.
+    npu_highest_bytes: _Bytes = ()
 
 
 class Phase(msgspec.Struct, frozen=True, kw_only=True):

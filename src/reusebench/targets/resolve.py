@@ -7,6 +7,7 @@ import functools
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
 from reusebench.targets.far.transport import FORMS
 from reusebench.targets.interpreters import finds_runtime, interpreter_problem, python_with, remedy
+from reusebench.targets.machine import Reach
 from reusebench.targets.programs import DRIVER, PRELOAD
 from reusebench.targets.protocol.base import C
 from reusebench.targets.protocol.c_driver import C_PROTOCOL
@@ -36,6 +38,7 @@ from reusebench.targets.target import THIS_INTERPRETER, Target
 from reusebench.targets.vboard.bytecode import ensure_bytecode
 from reusebench.targets.vboard.emulator import is_needed
 from reusebench.targets.vboard.guest import guest, guest_program, machine_of, missing_parts
+from reusebench.targets.vboard.user_program import UserBoard, architecture_for
 
 __all__ = [
     "Selection",
@@ -44,6 +47,7 @@ __all__ = [
     "is_far",
     "is_virtual",
     "parse_target",
+    "user_board",
     "with_library",
 ]
 
@@ -279,14 +283,7 @@ def _virtual_board(
             " --runtime or --target"
         )
     library = check_chip(chip, library)
-    missing = missing_parts(library)
-    if missing:
-        raise TargetError(
-            f"the virtual board is not ready for this library ({', '.join(missing)} missing). "
-            f"Install it: reusebench board install --rknn-library {library.path}"
-        )
-    if is_needed(library.architecture):  # again after an update of this package
-        ensure_bytecode(library.architecture, _show_step)
+    _check_parts(library)
     board = guest(chip, library, npu_memory_bytes)
     return Target(
         f"vboard:{chip}",
@@ -302,6 +299,52 @@ def _virtual_board(
         exposure=sandbox_problem(),
         machine=machine_of(library),
     )
+
+
+def _check_parts(library: RknnLibrary) -> None:
+    """Raise TargetError if the virtual board lacks a part that the library needs."""
+    missing = missing_parts(library)
+    if missing:
+        raise TargetError(
+            f"the virtual board is not ready for this library ({', '.join(missing)} missing). "
+            f"Install it: reusebench board install --rknn-library {library.path}"
+        )
+    if is_needed(library.architecture):  # again after an update of this package
+        ensure_bytecode(library.architecture, _show_step)
+
+
+def user_board(
+    target: str, library: RknnLibrary | None, words: Sequence[str], reach: Reach
+) -> UserBoard:
+    """Return the virtual board that runs a user's program; raise TargetError if none can.
+
+    Without a library, it is the newest one here for the chip and the program's architecture.
+    """
+    chip = target.partition(":")[2]
+    if chip not in CHIPS:
+        check_chip(chip, library)
+    architecture = architecture_for(words[0])
+    if library is None:
+        library = _newest_library(chip, architecture)
+    library = check_chip(chip, library)
+    if architecture is not None and library.architecture != architecture:
+        raise TargetError(
+            f"--rknn-library {library.path}: it is for {library.architecture}, and {words[0]} is"
+            f" for {architecture}. Name the library that belongs to the program"
+        )
+    _check_parts(library)
+    return UserBoard(chip, library, reach)
+
+
+def _newest_library(chip: str, architecture: str | None) -> RknnLibrary | None:
+    """Return the newest library here; if the architecture is open, in the order of the chip's."""
+    fitting = [library for library in find_libraries() if chip in library.chips()]
+    for wanted in (architecture,) if architecture else CHIPS[chip].architectures:
+        of_architecture = [library for library in fitting if library.architecture == wanted]
+        ready = [library for library in of_architecture if not missing_parts(library)]
+        if of_architecture:
+            return (ready or of_architecture)[-1]
+    return None
 
 
 def _board(library: RknnLibrary | None, entry: RuntimeEntry) -> Target:

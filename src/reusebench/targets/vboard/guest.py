@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,16 @@ from reusebench.targets.vboard.emulator import find_emulator, is_needed
 from reusebench.targets.vboard.folders import sysroot
 from reusebench.targets.vboard.root_file_system import is_installed, library_folders, python_of
 
-__all__ = ["Guest", "guest", "guest_program", "machine_of", "missing_parts"]
+__all__ = [
+    "Guest",
+    "board_variables",
+    "guest",
+    "guest_program",
+    "loader_variables",
+    "machine_of",
+    "missing_parts",
+    "started_by_loader",
+]
 
 #: Variables of the preload library: the chip that it simulates, and the limit of its buffers.
 _BOARD_VARIABLE = "REUSEBENCH_BOARD"
@@ -65,17 +75,42 @@ def guest_program(
     program: Path, chip: str, library: RknnLibrary, npu_memory_bytes: int | None = None
 ) -> Guest:
     """Return another program of the library's architecture, started like the Python."""
-    environment = {LIBRARY_VARIABLE: str(library.path), _BOARD_VARIABLE: chip}
-    if npu_memory_bytes is not None:
-        environment[_MEMORY_VARIABLE] = str(npu_memory_bytes)
-    loader = _loader_variables(library)
-    if not is_needed(library.architecture):
-        return Guest((str(program),), {**environment, **loader})
+    return started_by_loader(
+        (str(program),),
+        library.architecture,
+        board_variables(chip, library, npu_memory_bytes),
+        loader_variables(library),
+        sysroot(library.architecture),
+    )
 
-    command = [str(find_emulator(library.architecture)), "-L", str(sysroot(library.architecture))]
+
+def board_variables(
+    chip: str, library: RknnLibrary, npu_memory_bytes: int | None = None
+) -> dict[str, str]:
+    """Return the variables of a program on the board."""
+    variables = {LIBRARY_VARIABLE: str(library.path), _BOARD_VARIABLE: chip}
+    if npu_memory_bytes is not None:
+        variables[_MEMORY_VARIABLE] = str(npu_memory_bytes)
+    return variables
+
+
+def started_by_loader(
+    words: tuple[str, ...],
+    architecture: str,
+    environment: Mapping[str, str],
+    loader: Mapping[str, str],
+    root: Path,
+) -> Guest:
+    """Return a program of the architecture whose loader gets the variables of `loader`.
+
+    `root` is the folder in which an emulated program finds the files of its system.
+    """
+    if not is_needed(architecture):
+        return Guest(words, {**environment, **loader})
+    command = [str(find_emulator(architecture)), "-L", str(root), "-U", "PYTHONHOME"]
     for name, value in loader.items():
         command += ["-E", f"{name}={value}"]
-    return Guest((*command, str(program)), environment)
+    return Guest((*command, *words), dict(environment))
 
 
 def machine_of(library: RknnLibrary) -> LocalMachine:
@@ -96,7 +131,7 @@ def machine_of(library: RknnLibrary) -> LocalMachine:
     return SandboxedMachine(Reach(tuple(map(os.path.abspath, readable))))
 
 
-def _loader_variables(library: RknnLibrary) -> dict[str, str]:
+def loader_variables(library: RknnLibrary) -> dict[str, str]:
     """Return the variables for the guest's loader; qemu's own loader must not see them."""
     folders: list[Path] = []
     if is_needed(library.architecture):
