@@ -125,7 +125,7 @@ _ONLY = {
     },
     ("harness", "video"): {"VideoError", "clip", "probe"},
     ("apply", "accounting"): {"ledger"},
-    ("apply", "measured"): {"messages"},
+    ("apply", "measured"): {"messages", "plan"},
     ("fit", "accounting"): {"sizes"},
     ("fit", "measured"): {"messages", "plan"},
     ("fit", "storage"): {"fit_answer", "measured_figure", "result", "trace"},
@@ -152,7 +152,9 @@ _LAYERS = {
         "messages runtimes plan failures heap usage schedule streams driver versions launch start"
     ),
     "system": "package option_names files interrupts processes cache user_files",
-    "apply": "hooks errors reasons settings report executable launch deploy plan comparison",
+    "apply": (
+        "hooks errors reasons settings report executable launch deploy digests plan comparison"
+    ),
     "fit": "layouts prediction study uncertainty npu_costs process_costs search answering",
     "reports": (
         "errors base results shared explanation claims streams compare versions history material"

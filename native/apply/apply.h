@@ -67,6 +67,7 @@ struct content {
 
 bool read_content(struct content *content, const void *model_or_path, uint32_t size);
 struct model model_of(const struct content *content, uint32_t flags);
+bool is_equal_content(const struct model *one, const struct model *other);
 bool is_equal_model(const struct model *one, const struct model *other);
 
 /* ---- contexts.c; all except `lock` are used with it held ---- */

@@ -41,11 +41,7 @@ bool read_content(struct content *content, const void *model_or_path, uint32_t s
     return size ? true : read_file(content, model_or_path);
 }
 
-static uint64_t rotated(uint64_t value, int bits)
-{
-    return value << bits | value >> (64 - bits);
-}
-
+/* The end of MurmurHash3 (Austin Appleby, public domain): each bit changes each other one. */
 static uint64_t mixed(uint64_t value)
 {
     value = (value ^ value >> 33) * UINT64_C(0xff51afd7ed558ccd);
@@ -54,35 +50,29 @@ static uint64_t mixed(uint64_t value)
 }
 
 /*
- * 128 bits, by the construction of MurmurHash3 (Austin Appleby, public domain): models that differ by accident do not
- * meet in them. The models come from the program itself, so nobody makes two that meet on purpose.
+ * 128 bits: two sums over the words of the content, each mixed with its place. Models that differ by accident do not meet
+ * in them. The models come from the program itself, so nobody makes two that meet on purpose. apply/digests.py computes
+ * the same with numpy, for plans.
  */
 struct model model_of(const struct content *content, uint32_t flags)
 {
-    const uint64_t first = UINT64_C(0x87c37b91114253d5), second = UINT64_C(0x4cf5ad432745937f);
-    uint64_t one = 0, other = 0, words[2];
-    for (uint64_t done = 0; done < content->size; done += sizeof words) {
-        uint64_t left = content->size - done;
-        memset(words, 0, sizeof words);
-        memcpy(words, (const char *)content->bytes + done, left < sizeof words ? left : sizeof words);
-        one ^= rotated(words[0] * first, 31) * second;
-        one = (rotated(one, 27) + other) * 5 + 0x52dce729;
-        other ^= rotated(words[1] * second, 33) * first;
-        other = (rotated(other, 31) + one) * 5 + 0x38495ab5;
+    uint64_t one = 0, other = 0, place = 0;
+    for (uint64_t done = 0; done < content->size; done += sizeof place) {
+        uint64_t word = 0, left = content->size - done;
+        memcpy(&word, (const char *)content->bytes + done, left < sizeof word ? left : sizeof word);
+        place++;
+        one += mixed(word ^ place * UINT64_C(0x9e3779b97f4a7c15));
+        other += mixed(word ^ place * UINT64_C(0xd1342543de82ef95));
     }
-    one ^= content->size;
-    other ^= content->size;
-    one += other;
-    other += one;
-    one = mixed(one);
-    other = mixed(other);
-    one += other;
-    other += one;
-    return (struct model){{one, other}, content->size, flags};
+    return (struct model){{mixed(one + content->size), mixed(other + content->size)}, content->size, flags};
+}
+
+bool is_equal_content(const struct model *one, const struct model *other)
+{
+    return one->bytes == other->bytes && one->digest[0] == other->digest[0] && one->digest[1] == other->digest[1];
 }
 
 bool is_equal_model(const struct model *one, const struct model *other)
 {
-    return one->bytes == other->bytes && one->flags == other->flags && one->digest[0] == other->digest[0] &&
-           one->digest[1] == other->digest[1];
+    return one->flags == other->flags && is_equal_content(one, other);
 }

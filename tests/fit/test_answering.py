@@ -98,3 +98,10 @@ def test_plans_that_were_measured_while_memory_was_short(answer: FitAnswer, tmp_
     assert list(read_answers(tmp_path)) == [verified]
     for language in LANGUAGES:
         assert "no_reuse" in fit_sentences(verified, texts_of(language))[-1]
+
+
+def test_what_can_be_applied_is_told_if_there_is_any(answer: FitAnswer) -> None:
+    """The layout for a program that nobody changes has a line of its own."""
+    assert "in a program that nobody changes" not in "\n".join(answer_lines(answer, "board"))
+    applied = structs.replace(answer, applied=answer.frontier[3])
+    assert "in a program that nobody changes" in "\n".join(answer_lines(applied, "board"))

@@ -11,7 +11,7 @@ import pytest
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout
 from reusebench.fit.prediction import Prediction
 from reusebench.fit.search import Answer, Candidate, Wish, search
-from reusebench.measured.plan import DUP, INPUT
+from reusebench.measured.plan import DUP, INPUT, SHARED_WEIGHT_MEMORY
 from reusebench.storage.measured_figure import Figure
 from tests.fit.made_up import MadeUpCosts, demand_of
 
@@ -163,3 +163,37 @@ def test_one_process_on_a_cpu_has_one_form() -> None:
     assert {len({group.form for group in point.layout.groups}) for point in answer.candidates} == {
         1
     }
+
+
+@pytest.mark.parametrize("demand", _DEMANDS)
+def test_what_is_applied_has_all_contexts_and_no_tensors_in_place(demand: Demand) -> None:
+    """It has the least memory of the layouts that need no call of the program's own."""
+    costs = _costs(demand, 6)
+    answer = search(demand, costs, Wish())
+    needs_none = [
+        layout
+        for layout in _every_layout(demand, costs)
+        if not any(group.form.zero_copy for group in layout.groups)
+        and tuple(group.count for group in sorted(layout.groups, key=lambda one: one.model))
+        == demand.most
+        and layout.lanes >= answer.today.layout.lanes
+    ]
+    assert answer.applied is not None
+    assert answer.applied.bytes == min(
+        costs.predict(layout).npu_bytes or 0 for layout in needs_none
+    )
+
+
+def test_weight_memory_is_applied_only_without_dups() -> None:
+    """A runtime that has dups shares weights by them, if weight memory is smaller, too."""
+    demand = demand_of((2,), cores=1)
+    weight_memory = Form(SHARED_WEIGHT_MEMORY, shares_internal=True)
+    sizes = {(0, NO_REUSE): (9, 9, 0, 0), (0, weight_memory): (5, 1, 1, 0)}
+    mini = MadeUpCosts(sizes, 1, {}, {0: 1.0})
+    applied = search(demand, mini, Wish()).applied
+    assert applied is not None
+    assert applied.layout.groups[0].form == weight_memory
+    with_dups = MadeUpCosts({**sizes, (0, Form(DUP)): (6, 2, 0, 0)}, 1, {}, {0: 1.0})
+    applied = search(demand, with_dups, Wish()).applied
+    assert applied is not None
+    assert applied.layout.groups[0].form == Form(DUP)

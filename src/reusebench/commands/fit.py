@@ -220,7 +220,7 @@ def _lines(answer: FitAnswer, target: str, storage: Path) -> Iterator[str]:
     """Yield the answer, and the command that measures it again."""
     yield from answer_lines(answer, target)
     if answer.recommended:
-        path = _write_plan(answer.recommended, storage)
+        path = _write_plan(answer.recommended, storage, "recommended")
         yield f"\nreusebench bench --plan {path} measures it again."
 
 
@@ -480,6 +480,10 @@ def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
             if candidate and not unproven:
                 # What a measurement did not prove, another one will not.
                 unproven = [one for one in costs.unproven(candidate.layout) if one not in measured]
+        if answer.applied and not unproven:
+            # The memory of its process is not a program's: the memory of its forms is enough.
+            known = {answer.applied.layout, *measured}
+            unproven = [one for one in costs.unproven(answer.applied.layout) if one not in known]
         if not unproven:
             break
         measuring.measure(unproven, "Measuring the recommended layout", _REPEATS_OF_RECOMMENDED)
@@ -515,9 +519,9 @@ def _shortage(answer: FitAnswer) -> str:
     )
 
 
-def _write_plan(plan: Plan, storage: Path) -> Path:
+def _write_plan(plan: Plan, storage: Path, name: str) -> Path:
     """Write the plan into the folder of the answers, and return its path."""
-    path = calibrations(storage).parent / f"recommended-{plan.runtime}.json"
+    path = calibrations(storage).parent / f"{name}-{plan.runtime}.json"
     try:
         with replacing(path) as unfinished:
             unfinished.write_text(json.dumps(plan.to_json(), indent=2), encoding="utf-8")

@@ -46,6 +46,11 @@ def answer_lines(answer: FitAnswer, target: str) -> Iterator[str]:
     charge = charge_words([answer.charge])
     if charge:
         yield f"Container       {charge}"
+    applied = answer.applied
+    if applied is not None:
+        memory = f"{_taking(applied)} {_size(applied)}"
+        yield f"Applied         {memory} in a program that nobody changes"
+        yield from _layout(applied, answer)
     yield from _components(answer)
     yield from _alternatives(answer)
 

@@ -43,6 +43,9 @@ def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
     sample = results[0]
     demand = study.demand
     best = answer.recommended
+    applied = answer.applied
+    if applied and applied.bytes >= answer.today.bytes:
+        applied = None
     busy_percent = [max(result.speed.idle_cpu_percent, default=0.0) for result in results]
     return FitAnswer(
         recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
@@ -69,6 +72,8 @@ def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
         layouts=len(answer.candidates),
         short=study.short,
         busy_percent=max(busy_percent),
+        applied=_point(applied, demand) if applied else None,
+        applied_plan=study.plan(applied.layout, "fit-applied") if applied else None,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Optional, Protocol
 
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout, spread
 from reusebench.fit.prediction import Prediction
+from reusebench.measured.plan import DUP, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS
 
 __all__ = ["Answer", "Candidate", "Costs", "Wish", "search"]
 
@@ -99,6 +100,9 @@ class Answer:
     candidates: tuple[Candidate, ...]
     #: Lower bound for all layouts of the recommended contexts.
     least_bytes: Optional[int]
+    #: The one with the least memory of those that `reusebench apply` gives to a program that nobody
+    #: changes, which makes all its contexts; None if none of them does the frames.
+    applied: Optional[Candidate] = None
 
 
 def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
@@ -106,7 +110,9 @@ def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
     layout_today = _layout_today(demand)
     today = Candidate(layout_today, costs.predict(layout_today))
     candidates = [today]
-    for layout in _layouts(demand, costs):
+    forms = [list(costs.forms(model)) for model in range(len(demand.models))]
+    counts = [_counts(demand, most) for most in demand.most]
+    for layout in _layouts(demand, costs, forms, counts):
         candidates.append(Candidate(layout, costs.predict(layout)))
 
     enough = [candidate for candidate in candidates if _is_enough(candidate, today, demand, wish)]
@@ -120,7 +126,36 @@ def search(demand: Demand, costs: Costs, wish: Wish) -> Answer:
         frontier=_frontier(candidates),
         candidates=tuple(candidates),
         least_bytes=costs.least_bytes(recommended.layout) if recommended else None,
+        applied=_applied(demand, costs, wish, today),
     )
+
+
+def _applied(demand: Demand, costs: Costs, wish: Wish, today: Candidate) -> Candidate | None:
+    """Return Answer.applied."""
+    forms = [_applicable(list(costs.forms(model))) for model in range(len(demand.models))]
+    counts = [[most] for most in demand.most]
+    enough = []
+    for layout in _layouts(demand, costs, forms, counts):
+        candidate = Candidate(layout, costs.predict(layout))
+        if _is_enough(candidate, today, demand, wish):
+            enough.append(candidate)
+    fitting = [candidate for candidate in enough if candidate.fits(wish.limit_bytes)]
+    return min(fitting or enough, key=_order, default=None)
+
+
+def _applicable(forms: Sequence[Form]) -> list[Form]:
+    """Return the forms that need no call of the program's own.
+
+    Weights are shared by dups; by weight memory only if the runtime has no dups.
+    """
+    has_dups = any(form.mechanism == DUP for form in forms)
+    applicable = []
+    for form in forms:
+        is_own = form.zero_copy or form.outside or form.mechanism == SHARED_WEIGHTS
+        is_instead = has_dups and form.mechanism == SHARED_WEIGHT_MEMORY
+        if not (is_own or is_instead):
+            applicable.append(form)
+    return applicable
 
 
 def _layout_today(demand: Demand) -> Layout:
@@ -146,10 +181,14 @@ def _is_enough(candidate: Candidate, today: Candidate, demand: Demand, wish: Wis
     return frames.median + (frames.spread or 0.0) >= needed
 
 
-def _layouts(demand: Demand, costs: Costs) -> Iterator[Layout]:
-    """Yield all layouts that may be the best: forms that are never smaller are left out."""
-    forms = [_smallest_forms(costs, model) for model in range(len(demand.models))]
-    counts = [_counts(demand, most) for most in demand.most]
+def _layouts(
+    demand: Demand, costs: Costs, possible: Sequence[list[Form]], counts: Sequence[list[int]]
+) -> Iterator[Layout]:
+    """Yield all layouts that may be the best: forms that are never smaller are left out.
+
+    `possible` and `counts` have the forms, and numbers of contexts, of each model.
+    """
+    forms = [_smallest_forms(costs, model, possible[model]) for model in range(len(possible))]
     core_sets = _core_sets(demand)
     layout_count = prod(
         len(forms_of_model) * len(counts_of_model) * len(core_sets)
@@ -204,9 +243,9 @@ def _in_order(demand: Demand, costs: Costs) -> list[int]:
     return order
 
 
-def _smallest_forms(costs: Costs, model: int) -> list[Form]:
+def _smallest_forms(costs: Costs, model: int, forms: Sequence[Form]) -> list[Form]:
     """Return the forms that no other form beats; the plainest of equal ones."""
-    sizes = {form: costs.sizes(model, form) for form in costs.forms(model)}
+    sizes = {form: costs.sizes(model, form) for form in forms}
     ranks = {form: rank for rank, form in enumerate(sizes)}
 
     def beats(other: Form, form: Form) -> bool:

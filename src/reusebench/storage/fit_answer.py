@@ -137,6 +137,10 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     #: Charge of the control group while the recommended layout ran, with --verify; None without a
     #: limit of the group.
     charge: Optional[GroupCharge] = None
+    #: The layout with the least memory that `reusebench apply` gives to a program that nobody
+    #: changes, with its predicted figures; None if that saves nothing, and in older answers.
+    applied: Optional[FitPoint] = None
+    applied_plan: Optional[Plan] = None
 
 
 def calibrations(storage: Path) -> Path:
