@@ -121,17 +121,17 @@ def _planned(plan: Plan, number: int) -> PlannedContext:
     weights = _first_sharer(plan, number) if context.mechanism == SHARED_WEIGHTS else lender
     memory = context.internal
     core = context.core
-    if memory is None:
+    if memory is None and plan.runtime == _RKNN:
         # The callers of one context have one internal memory, also if each has a duplicate.
         is_called_by_several = any(
             other.mechanism == SHARED_CONTEXT and lender in (index, other.source)
             for index, other in enumerate(plan.contexts)
         )
-        memory = len(plan.contexts) + lender if is_called_by_several else _OWN
+        memory = len(plan.contexts) + lender if is_called_by_several else None
     return PlannedContext(
         context=lender if context.mechanism == SHARED_CONTEXT else number,
         weights=weights,
-        memory=memory,
+        memory=_OWN if memory is None else memory,
         core=core if core is not None and plan.cores > 1 and plan.runtime == _RKNN else _OWN,
     )
 

@@ -28,10 +28,13 @@ class Model:
 
     def __init__(self, data: bytes, folder: str, name: str) -> None:
         digest = hashlib.sha256(data)
+        #: That of the file alone, by which a plan knows the model.
+        self.file_digest = digest.hexdigest()[:32]
         self.contents = Contents(memoryview(data))
         for location in sorted(self.contents.external_files):
             digest.update(repr(_identity(os.path.join(folder, location))).encode())
         self.digest = digest.hexdigest()[:32]
+        self.file_name = name or f"{len(data)} bytes"
         self.name = f"{name} {self.digest[:8]}" if name else self.digest
 
 

@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 from reusebench_hooks import settings
 from reusebench_hooks.digests import Digests
 from reusebench_hooks.model_files import LeftAlone, Model, read_model
+from reusebench_hooks.plan import PlannedContext, read_plan
 from reusebench_hooks.report import Report
 from reusebench_hooks.session_options import Recorder
 from reusebench_hooks.turns import Turns
@@ -51,6 +52,7 @@ class _Request(NamedTuple):
     model: Optional[Model]
     key: Optional[_Key]
     reason: Optional[str]
+    line: Optional[PlannedContext] = None
 
 
 class _Native(NamedTuple):
@@ -98,6 +100,7 @@ class _Sessions:
         self._report = report
         self._turns = turns
         self._digests = digests
+        self._plan = report.plan
         self._options = Recorder(self._native.SessionOptions)
         self._natives: weakref.WeakKeyDictionary[Any, _Native] = weakref.WeakKeyDictionary()
         self._has_arena = False
@@ -150,7 +153,7 @@ class _Sessions:
             if request.key is None:
                 make()
             else:
-                self._share(session, request.key, make, providers, provider_options)
+                self._share(session, request, make, providers, provider_options)
             self._note(session, request)
 
         return create
@@ -176,20 +179,33 @@ class _Sessions:
                 options_key,
                 _providers_key(providers, provider_options, available),
             )
-            return _Request(model, key, None)
+            line = self._line(session, model)
+            # Of one model with different numbers for its weights, each number has its own session.
+            return _Request(model, (key, line and (line.weights, line.memory)), None, line)
         except LeftAlone as error:
             return _Request(model, None, error.reason)
         except Exception:  # the runtime's own words tell the program what is wrong
             return _Request(model, None, "unreadable_model")
 
+    def _line(self, session: Any, model: Model) -> Optional[PlannedContext]:
+        """Return the session's line of the plan, which it has as long as it lives."""
+        if self._plan is None:
+            return None
+        line = self._plan.take(model.file_digest, model.file_name)
+        end = weakref.finalize(session, self._plan.give_back, model.file_digest, line)
+        end.atexit = False
+        return line
+
     def _share(
         self,
         session: Any,
-        key: _Key,
+        request: _Request,
         make: Callable[[], None],
         providers: Any,
         provider_options: Any,
     ) -> None:
+        key = request.key
+        assert key is not None
         with self._lock:
             lock = self._locks.setdefault(key, threading.RLock())
         with lock:
@@ -199,15 +215,17 @@ class _Sessions:
                 self._check_providers(providers, provider_options, available)  # it warns
                 self._take(session, others[0])
             else:
-                self._make_first(session, make)
+                has_own_arena = request.line is not None and request.line.memory < 0
+                self._make_first(session, make, has_own_arena)
             self._equal[key] = [weakref.ref(other) for other in (*others, session)]
 
-    def _make_first(self, session: Any, make: Callable[[], None]) -> None:
+    def _make_first(self, session: Any, make: Callable[[], None], has_own_arena: bool) -> None:
         """Make a native session with the shared arena; as without, if that fails."""
         asked = session._sess_options
         before = dict(vars(session))
         told = self._options.copy(asked)
-        session._sess_options = self._options.copy(asked, self._arena_entries(told))
+        entries = {} if has_own_arena else self._arena_entries(told)
+        session._sess_options = self._options.copy(asked, entries)
         try:
             make()
         except Exception:
@@ -340,4 +358,5 @@ def wrap(module: Any) -> None:
     turns = Turns(settings.at_once())
     digests = Digests()
     report = Report("onnxruntime", getattr(module, "__version__", None), turns, digests)
+    report.plan = read_plan("onnxruntime", report.failed)
     _Sessions(collection, report, turns, digests).patch(session_class)

@@ -12,6 +12,7 @@ from typing import Any, Counter, Dict, Optional, Set, Tuple
 
 from reusebench_hooks import settings
 from reusebench_hooks.digests import Digests
+from reusebench_hooks.plan import RuntimePlan
 from reusebench_hooks.turns import Turns
 
 
@@ -30,6 +31,8 @@ class Report:
         self._version = version
         self._turns = turns
         self._digests = digests
+        #: What the plan says of this runtime, if there is one.
+        self.plan: Optional[RuntimePlan] = None
         self._path = settings.report_path()
         self._restart()
         if self._path:
@@ -108,6 +111,7 @@ class Report:
                 "left_alone": dict(self._alone),
                 "failures": dict(self._failures),
                 "digests": digests,
+                "plan": self.plan.report() if self.plan else None,
             }
 
     def write(self) -> None:
