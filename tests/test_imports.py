@@ -125,7 +125,7 @@ _ONLY = {
     },
     ("harness", "video"): {"VideoError", "clip", "probe"},
     ("apply", "accounting"): {"ledger"},
-    ("apply", "measured"): {"messages", "plan"},
+    ("apply", "measured"): {"messages", "plan", "runtimes.rknn.library_file"},
     ("fit", "accounting"): {"sizes"},
     ("fit", "measured"): {"messages", "plan"},
     ("fit", "storage"): {"fit_answer", "measured_figure", "result", "trace"},
@@ -153,7 +153,8 @@ _LAYERS = {
     ),
     "system": "package option_names files interrupts processes cache user_files",
     "apply": (
-        "hooks errors reasons settings report executable launch deploy digests plan comparison"
+        "hooks errors reasons settings report elf executable placeholder library rknn waiting"
+        " launch outcome summary deploy digests plan comparison"
     ),
     "fit": "layouts prediction study uncertainty npu_costs process_costs search answering",
     "reports": (

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
 import msgspec
 
-__all__ = ["Digest", "ProcessReport", "Totals", "read_reports", "totals"]
+from reusebench.apply.errors import ApplyError
+from reusebench.apply.settings import PREFIX, REPORT_NAME
+
+__all__ = ["Digest", "ProcessReport", "Totals", "read_reports", "take_reports", "totals"]
 
 
 class Digest(msgspec.Struct, frozen=True):
@@ -70,6 +74,27 @@ def read_reports(file: Path) -> tuple[ProcessReport, ...]:
         except msgspec.DecodeError:
             continue
     return tuple(reports)
+
+
+def take_reports(folder: Path, environment: Mapping[str, str]) -> tuple[ProcessReport, ...]:
+    """Return the reports in the folder, and remove it.
+
+    If the user asked for a report in the environment, its lines are appended to that file.
+    """
+    reports = read_reports(folder / REPORT_NAME)
+    asked = environment.get(f"{PREFIX}REPORT")
+    try:
+        if asked:
+            with Path(asked).open("ab") as file:
+                file.write((folder / REPORT_NAME).read_bytes())
+    except OSError as error:
+        raise ApplyError(
+            f"the report cannot be appended to {asked} ({error.strerror}), which"
+            f" {PREFIX}REPORT names. Name a file that is writable"
+        ) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return reports
 
 
 def totals(reports: Sequence[ProcessReport]) -> Totals:

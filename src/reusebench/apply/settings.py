@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["HOOKS", "PREFIX", "ApplySettings", "with_first"]
+__all__ = ["HOOKS", "PREFIX", "REPORT_NAME", "ApplySettings", "with_first"]
 
 #: Folder for PYTHONPATH. It is all that Python needs in production, and imports nothing of ours.
 HOOKS = Path(__file__).with_name("hooks")
 #: Beginning of the names of all variables.
 PREFIX = "REUSEBENCH_APPLY_"
+#: Name of the report in a folder of its own.
+REPORT_NAME = "report.jsonl"
 
 
 @dataclass(frozen=True)

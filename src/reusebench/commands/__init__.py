@@ -23,8 +23,6 @@ from reusebench.commands.groups import CommandGroup
 from reusebench.commands.reply import Reply, reply_of
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import check_extra, missing_modules
-from reusebench.measured.failures import tells_of_memory
-from reusebench.recorder.errors import RecordError
 from reusebench.system.files import keep_writing_to_user
 from reusebench.system.interrupts import handle_signals, ignore_signals, shell_code
 from reusebench.system.option_names import renamed
@@ -51,6 +49,7 @@ COMMANDS = {
     "history": Subcommand("Find where figures changed over all stored runs.", extra="reports"),
     "export": Subcommand("Write stored runs in the formats of other tools."),
     "record": Subcommand("Measure any program, by phase and process."),
+    "apply": Subcommand("Run a program with memory shared between its contexts, unchanged."),
     "runs": Subcommand("List stored runs; remove old ones."),
     "doctor": Subcommand("Show what works here, what is missing and how to get it."),
     "fit": Subcommand("Find the layout of contexts that fits a limit of memory."),
@@ -189,7 +188,7 @@ class _Reusebench(CommandGroup):
                 raise
             reply.fail(error)
             # A program that cannot be started gives the shell's exit code.
-            return error.exit_code if isinstance(error, RecordError) else 2
+            exit_code = getattr(error, "exit_code", 2)
         return exit_code
 
 
@@ -205,6 +204,8 @@ def _lacks_memory(error: Exception) -> bool:
 
     A library in C may lose that cause, and leave a SystemError, if the address space is limited.
     """
+    from reusebench.measured.failures import tells_of_memory
+
     if isinstance(error, MemoryError) or tells_of_memory(str(error)):
         return True
     limit_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)

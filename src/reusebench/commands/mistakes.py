@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reusebench.apply.errors import ApplyError
 from reusebench.harness.errors import UserError
 from reusebench.measured.runtimes.base import AdapterError
 from reusebench.models.errors import ModelError
@@ -17,6 +18,7 @@ __all__ = ["MISTAKES"]
 
 MISTAKES: tuple[type[Exception], ...] = (
     AdapterError,
+    ApplyError,
     CacheError,
     ModelError,
     RecordError,

@@ -5,13 +5,11 @@ schema.json is its JSON schema, made from the types in results.py.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
 from reusebench import __version__
 
@@ -40,6 +38,11 @@ class Reply:
 
     def as_json(self) -> str:
         """Return the envelope. It is ASCII: texts of files may reach a terminal."""
+        # Not at the top: both would delay the start of each command.
+        import json
+
+        import msgspec
+
         envelope = {
             "schema": SCHEMA,
             "command": self.command,

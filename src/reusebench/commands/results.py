@@ -5,15 +5,20 @@ schema.json is the schema as a file; `pytest tests/commands --update-snapshots` 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 import msgspec
 
+from reusebench.apply.outcome import Outcome
+from reusebench.apply.reasons import sentence_for
+from reusebench.apply.report import ProcessReport, totals
 from reusebench.commands.reply import SCHEMA
 from reusebench.storage.board_sizes import BoardSizes
 from reusebench.storage.fit_answer import FitAnswer
 
 __all__ = [
+    "ApplyResult",
     "BoardResult",
     "BoardRow",
     "ComparisonResult",
@@ -169,6 +174,43 @@ class InspectionResult(_Result, frozen=True):
     mechanisms: list[dict[str, Any]]
 
 
+class ApplyResult(_Result, frozen=True):
+    """What an applied program shared; its own exit code is that of the command."""
+
+    #: Null if a signal has ended it.
+    exit_code: Optional[int]
+    #: Such as SIGTERM.
+    signal: Optional[str]
+    #: By process and runtime.
+    processes: list[ProcessReport]
+    #: Sums over the processes; keys: kinds of what contexts share.
+    shared: dict[str, int]
+    saved_bytes: dict[str, int]
+    #: Key: code of a reason.
+    left_alone: dict[str, int]
+    #: Sentences for these codes.
+    reasons: dict[str, str]
+    #: Sentences on what could not be reached.
+    remarks: list[str]
+
+    @classmethod
+    def of(
+        cls, outcome: Outcome, reports: Sequence[ProcessReport], remarks: list[str]
+    ) -> ApplyResult:
+        """Return the result for the reports of a program that has ended."""
+        total = totals(reports)
+        return cls(
+            exit_code=outcome.exit_code,
+            signal=outcome.signal_name,
+            processes=list(reports),
+            shared=total.shared,
+            saved_bytes=total.saved_bytes,
+            left_alone=total.left_alone,
+            reasons={code: sentence_for(code) for code in total.left_alone},
+            remarks=remarks,
+        )
+
+
 class PlanResult(_Result, frozen=True):
     """A plan, or a program with its layout."""
 
@@ -275,6 +317,7 @@ _RESULTS: dict[str, tuple[Any, ...]] = {
     "runs prune": (PruningResult,),
     "doctor": (PartsResult,),
     "fit": (FitAnswer,),
+    "apply": (ApplyResult,),
     "plan": (PlanResult,),
     "models list": (list[NetworkRow],),
     "models build": (PathResult,),

@@ -1,0 +1,103 @@
+"""The start of an applied program, by its environment alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from reusebench.apply.errors import ApplyError
+from reusebench.apply.executable import Executable, find_executable
+from reusebench.apply.rknn import form_for
+from reusebench.apply.settings import HOOKS, REPORT_NAME, ApplySettings, with_first
+from reusebench.apply.waiting import started_environment
+from reusebench.system.files import started_umask
+
+__all__ = ["applied_variables", "run"]
+
+_WAITING = Path(__file__).with_name("waiting.py")
+_OUTPUT, _ERRORS = 1, 2
+#: Everybody may append a line, as a program that root has started may become another user's.
+_APPENDED_BY_ALL, _ENTERED_BY_ALL = 0o622, 0o711
+
+
+def applied_variables(
+    settings: ApplySettings,
+    executable: Executable,
+    environment: Mapping[str, str],
+    show_step: Callable[[str], None],
+) -> dict[str, str]:
+    """Return the variables to add to a program's environment.
+
+    The library is compiled if need be; `show_step` says so, and what prevents it.
+    """
+    variables = settings.variables()
+    if os.pathsep not in str(HOOKS):
+        variables.update(with_first("PYTHONPATH", str(HOOKS), environment))
+    library = _library(executable, show_step)
+    if library:
+        variables.update(with_first("LD_PRELOAD", library, environment))
+    return variables
+
+
+def _library(executable: Executable, show_step: Callable[[str], None]) -> str | None:
+    """Return the library's path; None if there is none, for the program runs without it then."""
+    form = form_for(executable)
+    if form is None:
+        return None
+    # Not at the top: its imports would delay the start of programs without RKNN.
+    from reusebench.apply.library import library_path
+
+    try:
+        return library_path(form, show_step)
+    except ApplyError as error:
+        show_step(f"RKNN is left alone: {error}")
+        return None
+
+
+def run(
+    command: Sequence[str],
+    settings: ApplySettings,
+    after: Sequence[str],
+    is_output_json: bool,
+    show_step: Callable[[str], None],
+) -> NoReturn:
+    """Replace this process by a small one that runs the command, and executes `after` at its end.
+
+    `after` gets the folder of the report, a mark, the command and the outcome as its last words.
+    Raises ApplyError if the command cannot be started. If standard output is JSON's alone, the
+    program writes to standard error.
+    """
+    environment = started_environment()
+    executable = find_executable(command, environment)
+    folder = _new_report_folder()
+    settings = replace(settings, report=folder / REPORT_NAME)
+    variables = applied_variables(settings, executable, environment, show_step)
+    assignments = [f"{name}={value}" for name, value in variables.items()]
+    after = [*after, str(folder), "--", *command]
+
+    words = [sys.executable, "-I", "-S", str(_WAITING)]
+    words += [str(_ERRORS if is_output_json else _OUTPUT), str(len(after)), *after]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with started_umask():
+        os.execve(words[0], [*words, *assignments, "--", *command], environment)
+
+
+def _new_report_folder() -> Path:
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="reusebench-apply-"))
+        (folder / REPORT_NAME).touch()
+    except OSError as error:
+        raise ApplyError(
+            f"no report can be written to a temporary folder ({error.strerror}). Set TMPDIR to a"
+            " folder that is writable and has room"
+        ) from None
+    if os.geteuid() == 0:
+        folder.chmod(_ENTERED_BY_ALL)
+        (folder / REPORT_NAME).chmod(_APPENDED_BY_ALL)
+    return folder

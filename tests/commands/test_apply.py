@@ -1,0 +1,107 @@
+"""`reusebench apply` as users run it: real programs, unchanged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands.replies import result_of
+from tests.helpers.support import Ended, Reusebench, user_environment
+
+pytestmark = pytest.mark.process
+
+_APPLY = (sys.executable, "-m", "reusebench", "apply")
+#: Makes two equal sessions and runs them; the exit code is its own.
+_PROGRAM = """
+import os, sys
+import numpy, onnxruntime
+sessions = [onnxruntime.InferenceSession(sys.argv[1]) for _ in range(2)]
+for session in sessions:
+    (image,) = session.get_inputs()
+    print(len(session.run(None, {image.name: numpy.zeros(image.shape, "float32")})))
+print(os.environ.get("REUSEBENCH_APPLY_AT_ONCE"), file=sys.stderr)
+sys.exit(5)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Return the program's file."""
+    program = tmp_path / "program.py"
+    program.write_text(_PROGRAM)
+    return program
+
+
+def _run(*words: object, **variables: str) -> Ended:
+    command = [*_APPLY, *map(str, words)]
+    environment = {**user_environment(), **variables}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def test_a_program_is_run_as_it_is(tiny_model: Path, program: Path) -> None:
+    """Output and exit code are its own; at its end standard error tells what was shared."""
+    done = _run("--at-once", 3, "--", sys.executable, program, tiny_model)
+    assert (done.exit_code, done.out) == (5, "1\n1\n")
+    at_once, first, *lines = done.err.splitlines()
+    assert at_once == "3"
+    assert first.startswith("reusebench: ONNX Runtime ")
+    assert ": 2 contexts of 1 model, at most 1 ran at once" in first
+    assert lines[0] == "reusebench:   shared: one context of the runtime by 2 contexts"
+    assert lines[-1].startswith("reusebench: to measure what it saves: reusebench apply --compare")
+
+
+def test_json_has_standard_output_for_itself(
+    tiny_model: Path, program: Path, tmp_path: Path
+) -> None:
+    """The program's goes to standard error. A report that the user asked for has the same lines."""
+    asked = tmp_path / "report"
+    words = ("--json", "--", sys.executable, program, tiny_model)
+    done = _run(*words, REUSEBENCH_APPLY_REPORT=str(asked))
+    result = result_of(done)
+    assert done.exit_code == result["exit_code"] == 5
+    assert done.err.startswith("1\n1\n")
+    (process,) = result["processes"]
+    assert process["contexts"] == 2
+    assert result["shared"] == process["shared"] == {"context": 2}
+    assert result["left_alone"] == {}
+    assert len(asked.read_text().splitlines()) == 1
+
+
+def test_nothing_to_share_has_its_reasons() -> None:
+    """Python's own option keeps the hooks out; another program has no runtime that is known."""
+    isolated = _run("--", sys.executable, "-I", "-c", "print('own')")
+    assert (isolated.exit_code, isolated.out) == (0, "own\n")
+    assert "nothing was shared: no process has used a runtime that is known" in isolated.err
+    assert "was started with -I" in isolated.err
+    killed = _run("--", "sh", "-c", "kill -9 $$")
+    assert killed.exit_code == 128 + 9
+    assert killed.err.splitlines() == [
+        "reusebench: sh was ended by SIGKILL: a process that is killed reports nothing"
+    ]
+    off = _run("--", "true", REUSEBENCH_APPLY_OFF="1")
+    assert off.err == "reusebench: REUSEBENCH_APPLY_OFF is set; unset it to share memory\n"
+
+
+def test_a_program_that_cannot_be_started(reusebench: Reusebench) -> None:
+    """The exit codes are those of shells; without a program there is nothing to do."""
+    missing = reusebench("apply", "--", "none-such")
+    assert (missing.exit_code, missing.err) == (
+        127,
+        "Error: none-such: there is no such command. Give its path, or a name that is in PATH\n",
+    )
+    assert reusebench("apply", "--", "/tmp").exit_code == 126
+    assert "there is no program: put it after --" in reusebench("apply").err
+
+
+def test_a_kernel_that_refuses_the_program(tmp_path: Path) -> None:
+    """A text without #! is no program; the reply in JSON has the sentence."""
+    text = tmp_path / "text"
+    text.write_text("echo")
+    text.chmod(0o755)
+    done = _run("--", text)
+    assert done.exit_code == 126
+    assert f"Error: {text}: it cannot be executed (Exec format error)" in done.err
