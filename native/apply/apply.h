@@ -9,10 +9,12 @@
  *   REUSEBENCH_APPLY_REPORT   file to which the report is appended at the end, one JSON line per process; unset: none
  *   REUSEBENCH_APPLY_AT_ONCE  most runs at once of contexts without a core mask; unset: the cores of the NPU
  *   REUSEBENCH_APPLY_OFF      if set, everything is left alone
+ *   REUSEBENCH_APPLY_DIGESTS  if 1, the report has digests of all outputs
  *
- * From call to memory: calls.c answers the program's calls, contexts.c knows its contexts, memory.c gives them internal
- * memory and turns to run, models.c tells equal models, library.c finds the functions of Rockchip's library, report.c
- * tells what was done.
+ * From call to memory: calls.c answers the program's calls, loading.c makes its contexts, layout.c decides what they
+ * share, memory.c gives them internal memory and turns to run, contexts.c knows them, models.c tells equal models,
+ * model_file.c reads what the file says, library.c finds the functions of Rockchip's library. outputs.c digests outputs,
+ * report.c tells what was done.
  */
 #ifndef REUSEBENCH_APPLY_H
 #define REUSEBENCH_APPLY_H
@@ -25,18 +27,27 @@
 
 #include "../driver/abi.h"
 
+#define PAGE_BYTES UINT64_C(4096)
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 #define SUCCEEDED 0
-/* RKNN_ERR_TIMEOUT of rknn_wait: the run goes on. */
-#define ERROR_TIMEOUT (-2)
+/* RKNN_ERR_FAIL and RKNN_ERR_MALLOC_FAIL. */
+#define ERROR_FAILED (-1)
+#define ERROR_NO_MEMORY (-4)
+#define FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE 0x8000u
 
-/* rknn_run_extend: of a run that does not wait, and of rknn_wait. */
+static inline uint64_t whole_pages(uint64_t bytes)
+{
+    return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+/* rknn_run_extend. */
 struct run_extend {
     uint64_t frame_id;
     int32_t non_block, timeout_ms, fence_fd;
 };
 
-int rknn_wait(rknn_context, struct run_extend *);
+int rknn_set_batch_core_num(rknn_context, int);
+int rknn_register_custom_ops(rknn_context, void *, uint32_t);
 
 /* ---- library.c ---- */
 
@@ -70,61 +81,136 @@ struct model model_of(const struct content *content, uint32_t flags);
 bool is_equal_content(const struct model *one, const struct model *other);
 bool is_equal_model(const struct model *one, const struct model *other);
 
-/* ---- contexts.c; all except `lock` are used with it held ---- */
+/* ---- model_file.c ---- */
+
+enum answer { NO, YES, UNKNOWN };
+
+/* Whether the model has several input shapes, of which the program chooses. */
+enum answer has_dynamic_shapes(const struct content *content);
+/* Whether a tensor has that many elements by the file; with rknn_batch_size it has more than the file says. */
+bool declares_elements(const struct content *content, const char *tensor, uint32_t elements);
+
+/* ---- contexts.c; all except locks and visits are used with `lock` held ---- */
+
+/* A mutex that a thread can ask whether it holds it: a signal handler, or a call of Rockchip's library within itself. */
+struct own_mutex {
+    pthread_mutex_t mutex;
+    pthread_t holder;
+    bool is_held;
+};
+
+extern struct own_mutex lock;
+/* Held while contexts are made and destroyed, before `lock`: loading takes long, and others run meanwhile. */
+extern struct own_mutex making;
+
+/* A thread is not cancelled while it holds a lock, or while its context runs in a shared memory. */
+int hold(struct own_mutex *mutex);
+void let_go(struct own_mutex *mutex, int cancel_state);
+bool is_held_here(const struct own_mutex *mutex);
+/* Waits, with `lock` held, until another thread has changed something; others may take the lock meanwhile. */
+void wait_for_change(void);
+void tell_change(void);
 
 struct memory;
-
-/*
- * RUNS: in a call of the program, which ends it. STARTED: the program has not waited for it yet. ENDING: this library
- * waits for it in place of the program.
- */
-enum run_state { IDLE, RUNS, STARTED, ENDING };
 
 struct context {
     struct context *next;
     rknn_context handle;
     struct model model;
+    bool is_managed; /* false: left alone, known for the digests of its outputs only */
+    /* What is shared. */
+    bool shares_weights, shares_internal, is_changed;
+    /* Contexts of one group share internal memory. */
+    int group;
     uint32_t internal_bytes;
-    int core_mask;
     struct memory *memory;
     rknn_tensor_mem *view; /* the memory by this context's own name; it ends before the context */
-    enum run_state state;
-    bool has_ended;  /* a started run that this library has waited for in place of the program */
-    int ended_code;  /* what the program's own wait returns then */
-    rknn_mem_size told; /* the answer to RKNN_QUERY_MEM_SIZE as if nothing were shared */
+    bool is_running;
+    pthread_t runner; /* the thread in which it runs */
+    unsigned calls;   /* calls of the program that are under way; it is not duplicated meanwhile */
+    bool is_copied;   /* it is being duplicated; calls of the program wait */
+    /* What a context of its model has that shares nothing, without internal memory. */
+    uint64_t alone_bytes;
+    /* What MEM_SIZE tells less than it would without this library. */
+    uint64_t hidden_bytes;
+    /* Of a duplicate: the buffers that it has made; 0 if they are not known. */
+    uint64_t duplicate_bytes;
+    bool is_duplicate;
+    struct output_memory *outputs;
 };
 
-extern pthread_mutex_t lock;
-/* Held while contexts are made and destroyed, before `lock`: loading takes long, and others run meanwhile. */
-extern pthread_mutex_t making;
 extern struct context *contexts;
 
 struct context *find_context(rknn_context handle);
+/* Returns a context that can be duplicated in place of loading the model again. */
 struct context *find_equal(const struct model *model);
-struct context *add_context(rknn_context handle, const struct model *model, const rknn_mem_size *told);
+struct context *add_context(rknn_context handle, const struct model *model);
 void remove_context(struct context *context);
+
+/* ---- layout.c ---- */
+
+/* Contexts of this group have their internal memory for themselves. */
+#define OWN_GROUP (-1)
+
+bool is_off(void);
+/* Whether equal contexts may share their weights. */
+bool may_share_weights(const struct model *model);
+/* The group that a context is in whose core mask the program has set. */
+int group_of_mask(int core_mask);
+/* Most internal memories of a group, and so most of its contexts that run at once. */
+unsigned most_memories(int group);
+
+/* ---- loading.c ---- */
+
+/* Returns NULL if a context was made that shares memory; otherwise the reason to leave it alone. */
+const char *load_shared(rknn_context *handle, const struct content *content, const struct model *model);
+/* Duplicates a context; the result of rknn_dup_context, or ERROR_NO_MEMORY. */
+int duplicate(struct context *source, rknn_context *handle);
 
 /* ---- memory.c; with the lock held ---- */
 
-/* Gives the context an internal memory of its core, which grows if it is too small. */
+/* Gives the context an internal memory of its group, which grows if it is too small. */
 bool attach(struct context *context);
-/* Takes it away, before the context is destroyed or goes to another core. */
+/* Takes it away, before the context is destroyed. */
 void detach(struct context *context);
-/* Waits until the context may run alone in its memory; other threads may take the lock meanwhile. */
-void take_turn(struct context *context);
+/* Puts the context into another group; if there is no memory for that, it stays where it is. */
+bool regroup(struct context *context, int group);
+/* Waits until the context may run alone in its memory; false if there is none. */
+bool take_turn(struct context *context);
 void end_turn(struct context *context);
-/* Waits until the context does not run; also for a run that the program has started and not waited for. */
-void wait_until_idle(struct context *context);
-/* Waits until this library does not wait for the context any more. */
-void wait_until_ended(struct context *context);
-unsigned memory_count(void);
+void wait_until_idle(const struct context *context);
 uint64_t memory_bytes(void);
+void forget_turns(void);
+
+/* ---- outputs.c ---- */
+
+struct outputs_digest {
+    uint64_t words[2];
+};
+
+bool has_digests(void);
+/* Remembers that the program has set the memory of a tensor, if it is an output; with the lock held. */
+void note_io_memory(struct context *context, rknn_tensor_mem *mem, const rknn_tensor_attr *attribute);
+bool has_output_memory(const struct context *context);
+struct outputs_digest digest_of_memory(const struct context *context);
+struct outputs_digest digest_of_outputs(const struct context *context, uint32_t count, const rknn_output *outputs);
+void forget_outputs(struct context *context);
 
 /* ---- report.c; with the lock held ---- */
 
-void note_context(const struct context *context, bool is_dup);
-/* `reason` is a name that reusebench explains (messages of apply). */
+/* A further context of the model; NULL if that is not known. */
+void note_model(const struct model *model);
+void note_version(rknn_context handle);
+void note_shared_weights(struct context *context);
+void note_shared_internal(struct context *context);
+/* To be called after each change of what is shared. */
+void note_bytes(void);
+/* `reason` is a code of reusebench's apply/reasons.py. */
 void note_left_alone(const char *reason);
-void note_failure(const char *call, int code);
+void note_failure(const char *call);
+/* The number of runs under way has changed. */
+void note_run(int change);
+void note_outputs(const struct model *model, struct outputs_digest digest);
+void forget_report(void);
 
 #endif

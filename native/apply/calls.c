@@ -5,22 +5,31 @@
 #include <string.h>
 
 /* Flags that change neither what memory is made nor when a run has ended: priority and cache handling. */
-#define KNOWN_FLAGS (0x1u | 0x2u | 0x2000u | 0x4000u | 0x8000u)
-#define PAGE_BYTES UINT64_C(4096)
+#define KNOWN_FLAGS (0x1u | 0x2u | 0x2000u | 0x4000u | FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE)
 
 #define HOOK(type, name, parameters)                                                                                   \
     __attribute__((visibility("default"))) type hook_##name parameters __asm__(#name);                                 \
     type hook_##name parameters
 
-static bool is_off(void)
-{
-    return getenv("REUSEBENCH_APPLY_OFF");
-}
+/* Calls the function of Rockchip's library as the program does. */
+#define FORWARD(name, ...) (REAL(name) ? REAL(name)(__VA_ARGS__) : ERROR_FAILED)
+
+/* Variables by which Rockchip's library makes other memory, or reads it. */
+static const char *const memory_variables[] = {"RKNN_INTERNAL_MEM_TYPE", "RKNN_WEIGHT_MEM_TYPE",
+                                               "RKNN_SEPARATE_WEIGHT_MEM", "RKNN_DUMP_DIR"};
 
 static bool is_empty(const rknn_init_extend *extend)
 {
     static const rknn_init_extend empty;
     return !extend || memcmp(extend, &empty, sizeof empty) == 0;
+}
+
+static bool has_memory_variable(void)
+{
+    for (size_t index = 0; index < LENGTH(memory_variables); index++)
+        if (getenv(memory_variables[index]))
+            return true;
+    return false;
 }
 
 /* Returns the reason to leave the context alone; NULL if its memory can be shared. */
@@ -32,218 +41,344 @@ static const char *objection(uint32_t flags, const rknn_init_extend *extend)
         return "flags";
     if (!is_empty(extend))
         return "extension";
+    if (has_memory_variable())
+        return "environment";
     return NULL;
 }
 
-/* The shapes of a model with several may be set later, for each context by itself. */
-static bool is_dynamic(rknn_context handle)
+/* Whether the call comes from within this library, or from a signal handler that has interrupted it. */
+static bool is_inner(void)
 {
-    static rknn_input_range range;
-    range.index = 0;
-    return REAL(rknn_query)(handle, QUERY_INPUT_DYNAMIC_RANGE, &range, sizeof range) == SUCCEEDED &&
-           range.shape_number > 0;
+    return is_held_here(&lock) || is_held_here(&making);
 }
 
-static bool keep(rknn_context handle, const struct model *model, const rknn_mem_size *told, bool is_dup)
+/* Whether the call comes from within a run of the context, by a signal handler or by Rockchip's library itself. */
+static bool runs_here(const struct context *context)
 {
-    pthread_mutex_lock(&lock);
-    struct context *context = add_context(handle, model, told);
-    bool is_kept = context && attach(context);
-    if (is_kept)
-        note_context(context, is_dup);
-    else if (context)
-        remove_context(context);
-    pthread_mutex_unlock(&lock);
-    if (!is_kept)
-        REAL(rknn_destroy)(handle);
-    return is_kept;
+    return context->is_running && pthread_equal(context->runner, pthread_self());
 }
 
-static void leave_alone(const char *reason)
+/* ---- Calls on a context ---- */
+
+/* A call of the program on a context; NULL if the context is none of ours. */
+struct visit {
+    struct context *context;
+    int cancel_state;
+};
+
+/* To be called with the lock held, which it may release meanwhile. */
+static struct context *visited(rknn_context handle)
 {
-    pthread_mutex_lock(&lock);
-    note_left_alone(reason);
-    pthread_mutex_unlock(&lock);
+    struct context *context = find_context(handle);
+    if (!context || runs_here(context))
+        return NULL;
+    while (context->is_copied)
+        wait_for_change();
+    context->calls++;
+    return context;
 }
 
-static bool duplicate(rknn_context *handle, struct context *source)
+/* Begins a call, during which the context is not duplicated, and the thread not cancelled. */
+static struct visit enter(rknn_context handle)
 {
-    if (REAL(rknn_dup_context)(&source->handle, handle) == SUCCEEDED)
-        return keep(*handle, &source->model, &source->told, true);
-    leave_alone("rknn_dup_context");
-    return false;
-}
-
-/* Loads the first context of a model, whose internal memory this library gives. */
-static bool load(rknn_context *handle, const struct content *content, const struct model *model)
-{
-    rknn_mem_size sizes = {0};
-    uint32_t flags = model->flags | FLAG_INTERNAL_ALLOC_OUTSIDE;
-    if (REAL(rknn_init)(handle, (void *)content->bytes, content->size, flags, NULL) != SUCCEEDED)
-        return false; /* the program's own call will tell */
-    bool is_fit = !is_dynamic(*handle) &&
-                  REAL(rknn_query)(*handle, QUERY_MEM_SIZE, &sizes, sizeof sizes) == SUCCEEDED &&
-                  sizes.total_internal_size > 0;
-    if (!is_fit) {
-        leave_alone("shapes");
-        REAL(rknn_destroy)(*handle);
-        return false;
+    struct visit visit = {NULL, 0};
+    if (is_inner())
+        return visit;
+    int state = hold(&lock);
+    visit.context = visited(handle);
+    visit.cancel_state = state;
+    if (!visit.context) {
+        let_go(&lock, state);
+        return visit;
     }
-    sizes.total_dma_allocated_size += (sizes.total_internal_size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-    return keep(*handle, model, &sizes, false);
+    let_go(&lock, PTHREAD_CANCEL_DISABLE);
+    return visit;
 }
 
-static struct context *find_source(const struct model *model)
+static void leave(const struct visit *visit)
 {
-    pthread_mutex_lock(&lock);
-    struct context *source = find_equal(model);
-    pthread_mutex_unlock(&lock);
-    return source;
+    if (!visit->context)
+        return;
+    hold(&lock);
+    visit->context->calls--;
+    tell_change();
+    let_go(&lock, visit->cancel_state);
 }
 
-static bool share(rknn_context *handle, const void *model_or_path, uint32_t size, uint32_t flags)
+/* ---- Making and destroying ---- */
+
+static void note_alone(rknn_context handle, const struct model *model, const char *reason)
 {
-    struct content content;
-    if (!read_content(&content, model_or_path, size))
-        return false;
-    struct model model = model_of(&content, flags);
-    pthread_mutex_lock(&making);
-    struct context *source = find_source(&model);
-    bool is_shared = source ? duplicate(handle, source) : load(handle, &content, &model);
-    pthread_mutex_unlock(&making);
+    int state = hold(&lock);
+    note_left_alone(reason);
+    note_model(model);
+    if (model && has_digests())
+        add_context(handle, model);
+    let_go(&lock, state);
+}
+
+/* Makes a context that shares memory, or says why not. */
+static const char *make_shared(rknn_context *handle, const struct content *content, const struct model *model,
+                               const rknn_init_extend *extend)
+{
+    const char *reason = objection(model->flags, extend);
+    return reason ? reason : load_shared(handle, content, model);
+}
+
+HOOK(int, rknn_init, (rknn_context * handle, void *bytes, uint32_t size, uint32_t flags, rknn_init_extend *extend))
+{
+    struct content content = {0};
+    struct model model = {0};
+    if (is_inner() || !handle || !bytes)
+        return FORWARD(rknn_init, handle, bytes, size, flags, extend);
+    bool is_known = (!is_off() || has_digests()) && read_content(&content, bytes, size);
+    if (is_known)
+        model = model_of(&content, flags);
+    int state = hold(&making);
+    const char *reason = is_off() ? "off" : "unreadable";
+    if (is_known)
+        reason = make_shared(handle, &content, &model, extend);
     free(content.read);
-    return is_shared;
-}
-
-HOOK(int, rknn_init, (rknn_context * handle, void *model, uint32_t size, uint32_t flags, rknn_init_extend *extend))
-{
-    const char *reason = handle && model ? objection(flags, extend) : "arguments";
-    if (!reason && share(handle, model, size, flags))
-        return SUCCEEDED;
-    if (reason)
-        leave_alone(reason);
-    return REAL(rknn_init)(handle, model, size, flags, extend);
+    int code = reason ? FORWARD(rknn_init, handle, bytes, size, flags, extend) : SUCCEEDED;
+    if (reason && code == SUCCEEDED)
+        note_alone(*handle, is_known ? &model : NULL, reason);
+    let_go(&making, state);
+    return code;
 }
 
 /* A program's own duplicate of a context without internal memory of its own needs one as well. */
 HOOK(int, rknn_dup_context, (rknn_context * in, rknn_context *out))
 {
-    pthread_mutex_lock(&making);
-    pthread_mutex_lock(&lock);
-    struct context *source = in && out ? find_context(*in) : NULL;
-    pthread_mutex_unlock(&lock);
-    int code = source ? duplicate(out, source) ? SUCCEEDED : -1 : REAL(rknn_dup_context)(in, out);
-    pthread_mutex_unlock(&making);
+    if (is_inner() || !in || !out)
+        return FORWARD(rknn_dup_context, in, out);
+    int state = hold(&making);
+    int inner = hold(&lock);
+    struct context *source = find_context(*in);
+    let_go(&lock, inner);
+    bool is_ours = source && source->is_managed;
+    int code = is_ours ? duplicate(source, out) : FORWARD(rknn_dup_context, in, out);
+    if (!is_ours && code == SUCCEEDED)
+        note_alone(*out, source ? &source->model : NULL, is_off() ? "off" : "own_duplicate");
+    let_go(&making, state);
     return code;
 }
 
 HOOK(int, rknn_destroy, (rknn_context handle))
 {
-    pthread_mutex_lock(&making);
-    pthread_mutex_lock(&lock);
+    if (is_inner())
+        return FORWARD(rknn_destroy, handle);
+    int state = hold(&making);
+    int inner = hold(&lock);
     struct context *context = find_context(handle);
-    if (context) {
+    if (context && !runs_here(context)) {
         wait_until_idle(context);
         detach(context);
         remove_context(context);
+        note_bytes();
     }
-    pthread_mutex_unlock(&lock);
-    int code = REAL(rknn_destroy)(handle);
-    pthread_mutex_unlock(&making);
+    let_go(&lock, inner);
+    int code = FORWARD(rknn_destroy, handle);
+    let_go(&making, state);
     return code;
+}
+
+/* ---- What the program asks ---- */
+
+/* The bytes that the context would have, in as much of the answer as the program has asked for. */
+static void correct_bytes(const struct context *context, char *answer, uint32_t size)
+{
+    const size_t begin = offsetof(rknn_mem_size, total_dma_allocated_size);
+    rknn_mem_size sizes = {0};
+    if (size <= begin || REAL(rknn_query)(context->handle, QUERY_MEM_SIZE, &sizes, sizeof sizes) != SUCCEEDED)
+        return;
+    uint64_t bytes = sizes.total_dma_allocated_size + context->hidden_bytes;
+    memcpy(answer + begin, &bytes, size - begin < sizeof bytes ? size - begin : sizeof bytes);
 }
 
 HOOK(int, rknn_query, (rknn_context handle, int command, void *answer, uint32_t size))
 {
-    if (command == QUERY_MEM_SIZE && answer && size == sizeof(rknn_mem_size)) {
-        pthread_mutex_lock(&lock);
-        struct context *context = find_context(handle);
-        if (context)
-            memcpy(answer, &context->told, sizeof context->told);
-        pthread_mutex_unlock(&lock);
-        if (context)
-            return SUCCEEDED;
-    }
-    return REAL(rknn_query)(handle, command, answer, size);
+    int code = FORWARD(rknn_query, handle, command, answer, size);
+    if (command != QUERY_MEM_SIZE || code != SUCCEEDED || is_inner())
+        return code;
+    int state = hold(&lock);
+    struct context *context = find_context(handle);
+    if (context && context->is_managed)
+        correct_bytes(context, answer, size);
+    let_go(&lock, state);
+    return code;
+}
+
+/* ---- What the program sets ---- */
+
+/* Gives the context internal memory of its own, if that is possible, and does not duplicate it any more. */
+static void part(struct context *context, const char *reason)
+{
+    context->is_changed = true;
+    if (!context->memory || context->group == OWN_GROUP)
+        return;
+    wait_until_idle(context);
+    if (regroup(context, OWN_GROUP))
+        note_left_alone(reason);
+}
+
+static void part_visited(const struct visit *visit, const char *reason)
+{
+    if (!visit->context || !visit->context->is_managed)
+        return;
+    int state = hold(&lock);
+    part(visit->context, reason);
+    let_go(&lock, state);
 }
 
 HOOK(int, rknn_set_core_mask, (rknn_context handle, int core_mask))
 {
-    pthread_mutex_lock(&lock);
-    struct context *context = find_context(handle);
-    if (context)
+    struct visit visit = enter(handle);
+    struct context *context = visit.context;
+    int code = FORWARD(rknn_set_core_mask, handle, core_mask);
+    if (context && context->memory && context->group != OWN_GROUP && code == SUCCEEDED) {
+        int state = hold(&lock);
         wait_until_idle(context);
-    int code = REAL(rknn_set_core_mask)(handle, core_mask);
-    if (context && code == SUCCEEDED && core_mask != context->core_mask) {
-        detach(context);
-        context->core_mask = core_mask;
-        if (!attach(context))
-            code = -1;
+        regroup(context, group_of_mask(core_mask));
+        let_go(&lock, state);
     }
-    pthread_mutex_unlock(&lock);
+    leave(&visit);
+    return code;
+}
+
+HOOK(int, rknn_set_batch_core_num, (rknn_context handle, int count))
+{
+    struct visit visit = enter(handle);
+    part_visited(&visit, "batch");
+    int code = FORWARD(rknn_set_batch_core_num, handle, count);
+    leave(&visit);
+    return code;
+}
+
+/* A custom operator is the program's own code, which may do anything during a run. */
+HOOK(int, rknn_register_custom_ops, (rknn_context handle, void *operators, uint32_t count))
+{
+    struct visit visit = enter(handle);
+    part_visited(&visit, "custom_operators");
+    int code = FORWARD(rknn_register_custom_ops, handle, operators, count);
+    leave(&visit);
+    return code;
+}
+
+/* The program gives internal memory itself: this library's is not used any more. */
+HOOK(int, rknn_set_internal_mem, (rknn_context handle, rknn_tensor_mem *mem))
+{
+    struct visit visit = enter(handle);
+    struct context *context = visit.context;
+    if (!context || !context->memory) {
+        int code = FORWARD(rknn_set_internal_mem, handle, mem);
+        leave(&visit);
+        return code;
+    }
+    int state = hold(&lock);
+    wait_until_idle(context);
+    int code = FORWARD(rknn_set_internal_mem, handle, mem);
+    if (code == SUCCEEDED) {
+        context->is_changed = true;
+        context->hidden_bytes -= whole_pages(context->internal_bytes);
+        detach(context);
+        note_left_alone("own_internal_memory");
+        note_bytes();
+    }
+    let_go(&lock, state);
+    leave(&visit);
+    return code;
+}
+
+HOOK(int, rknn_set_io_mem, (rknn_context handle, rknn_tensor_mem *mem, rknn_tensor_attr *attribute))
+{
+    struct visit visit = enter(handle);
+    int code = FORWARD(rknn_set_io_mem, handle, mem, attribute);
+    if (visit.context && code == SUCCEEDED && has_digests()) {
+        int state = hold(&lock);
+        note_io_memory(visit.context, mem, attribute);
+        let_go(&lock, state);
+    }
+    leave(&visit);
+    return code;
+}
+
+HOOK(int, rknn_inputs_set, (rknn_context handle, uint32_t count, rknn_input *inputs))
+{
+    struct visit visit = enter(handle);
+    int code = FORWARD(rknn_inputs_set, handle, count, inputs);
+    leave(&visit);
+    return code;
+}
+
+/* ---- Runs ---- */
+
+static void note_digest(const struct context *context, struct outputs_digest digest)
+{
+    int state = hold(&lock);
+    note_outputs(&context->model, digest);
+    let_go(&lock, state);
+}
+
+/*
+ * Returns whether the run waits for its end. The end of one that does not cannot be known (rknn_wait of librknnrt 2.3.2
+ * needs a fence), so that such a context gets internal memory of its own; if there is none, the run waits.
+ */
+static bool is_waited_for(struct context *context, const struct run_extend *extend)
+{
+    if (!extend || !extend->non_block)
+        return true;
+    if (context->is_managed)
+        part(context, "non_blocking");
+    return context->memory && context->group != OWN_GROUP;
+}
+
+/* Runs without waiting for the end only if the context has internal memory of its own. */
+static int run_real(rknn_context handle, struct run_extend *extend, bool is_waited)
+{
+    if (!extend || !is_waited)
+        return FORWARD(rknn_run, handle, extend);
+    int32_t non_block = extend->non_block;
+    extend->non_block = 0;
+    int code = FORWARD(rknn_run, handle, extend);
+    extend->non_block = non_block;
+    return code;
+}
+
+static int run_in_turn(struct context *context, struct run_extend *extend)
+{
+    int state = hold(&lock);
+    bool is_waited = is_waited_for(context, extend);
+    bool is_shared = context->memory && is_waited;
+    if (is_shared && !take_turn(context)) {
+        let_go(&lock, state);
+        return ERROR_NO_MEMORY;
+    }
+    let_go(&lock, state);
+    int code = run_real(context->handle, extend, is_waited);
+    if (is_shared) {
+        state = hold(&lock);
+        end_turn(context);
+        let_go(&lock, state);
+    }
+    if (code == SUCCEEDED && is_waited && has_output_memory(context))
+        note_digest(context, digest_of_memory(context));
     return code;
 }
 
 HOOK(int, rknn_run, (rknn_context handle, void *extend))
 {
-    pthread_mutex_lock(&lock);
-    struct context *context = find_context(handle);
-    if (context)
-        take_turn(context);
-    pthread_mutex_unlock(&lock);
-    int code = REAL(rknn_run)(handle, extend);
-    if (!context)
-        return code;
-    const struct run_extend *run = extend;
-    pthread_mutex_lock(&lock);
-    if (code == SUCCEEDED && run && run->non_block)
-        context->state = STARTED;
-    else
-        end_turn(context);
-    pthread_mutex_unlock(&lock);
+    struct visit visit = enter(handle);
+    int code = visit.context ? run_in_turn(visit.context, extend) : FORWARD(rknn_run, handle, extend);
+    leave(&visit);
     return code;
 }
 
-/* Returns false if this library has waited for the run already; then `code` is what the wait gave. */
-static bool begin_wait(struct context *context, int *code)
-{
-    wait_until_ended(context);
-    *code = context->ended_code;
-    bool is_to_wait = !context->has_ended;
-    context->has_ended = false;
-    if (is_to_wait && context->state == STARTED)
-        context->state = RUNS;
-    return is_to_wait;
-}
-
-HOOK(int, rknn_wait, (rknn_context handle, struct run_extend *extend))
-{
-    int code = SUCCEEDED;
-    pthread_mutex_lock(&lock);
-    struct context *context = find_context(handle);
-    bool is_to_wait = !context || begin_wait(context, &code);
-    pthread_mutex_unlock(&lock);
-    if (!is_to_wait)
-        return code;
-    code = REAL(rknn_wait)(handle, extend);
-    if (!context)
-        return code;
-    pthread_mutex_lock(&lock);
-    if (context->state == RUNS && code == ERROR_TIMEOUT)
-        context->state = STARTED;
-    else if (context->state == RUNS)
-        end_turn(context);
-    pthread_mutex_unlock(&lock);
-    return code;
-}
-
-/* The outputs are those of the run that was started last. */
 HOOK(int, rknn_outputs_get, (rknn_context handle, uint32_t count, rknn_output *outputs, void *extend))
 {
-    pthread_mutex_lock(&lock);
-    struct context *context = find_context(handle);
-    if (context)
-        wait_until_idle(context);
-    pthread_mutex_unlock(&lock);
-    return REAL(rknn_outputs_get)(handle, count, outputs, extend);
+    struct visit visit = enter(handle);
+    int code = FORWARD(rknn_outputs_get, handle, count, outputs, extend);
+    if (visit.context && code == SUCCEEDED && has_digests())
+        note_digest(visit.context, digest_of_outputs(visit.context, count, outputs));
+    leave(&visit);
+    return code;
 }

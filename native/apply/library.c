@@ -2,12 +2,17 @@
 #include "apply.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 typedef void *symbol_finder(void *, const char *);
 
-/* The handle by which the program has loaded the library, if it looks functions up by itself. */
-static void *loaded;
+/* The library that this one stands before; other copies of it are left alone. It is not unloaded any more. */
+static struct {
+    void *handle;
+    const void *begin;
+} library;
+static pthread_mutex_t finding = PTHREAD_MUTEX_INITIALIZER;
 
 static symbol_finder *real_dlsym(void)
 {
@@ -19,13 +24,74 @@ static symbol_finder *real_dlsym(void)
     return found;
 }
 
+static const void *begin_of_object(const void *address)
+{
+    Dl_info info;
+    return dladdr(address, &info) ? info.dli_fbase : NULL;
+}
+
+static const void *own_begin(void)
+{
+    static const void *begin;
+    if (!begin)
+        begin = begin_of_object((const void *)own_begin);
+    return begin;
+}
+
+/* Takes the object that the function is in; this library's own hooks are none. */
+static bool take_library_of(const void *function)
+{
+    Dl_info info;
+    if (!function || !dladdr(function, &info) || info.dli_fbase == own_begin())
+        return false;
+    void *handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle || begin_of_object(real_dlsym()(handle, "rknn_init")) != info.dli_fbase)
+        return false;
+    library.begin = info.dli_fbase;
+    __atomic_store_n(&library.handle, handle, __ATOMIC_RELEASE);
+    return true;
+}
+
+/* A library that only other libraries are linked with is not found by name. */
+static int take_loaded(struct dl_phdr_info *object, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    void *handle = object->dlpi_name[0] ? dlopen(object->dlpi_name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    if (!handle)
+        return 0;
+    const void *function = real_dlsym()(handle, "rknn_init");
+    bool is_taken = strstr(object->dlpi_name, "rknn") && take_library_of(function);
+    dlclose(handle);
+    return is_taken;
+}
+
+static bool find_library(const void *function)
+{
+    pthread_mutex_lock(&finding);
+    bool is_found = library.handle || take_library_of(real_dlsym()(RTLD_NEXT, "rknn_init")) ||
+                    take_library_of(function) || dl_iterate_phdr(take_loaded, NULL);
+    pthread_mutex_unlock(&finding);
+    return is_found;
+}
+
 void *function_of_library(const char *name)
 {
-    symbol_finder *find = real_dlsym();
-    if (!find)
+    if (!__atomic_load_n(&library.handle, __ATOMIC_ACQUIRE) && !find_library(NULL))
         return NULL;
-    void *function = loaded ? find(loaded, name) : NULL;
-    return function ? function : find(RTLD_NEXT, name);
+    return real_dlsym()(library.handle, name);
+}
+
+/* Returns this library's function in place of Rockchip's, if there is one. */
+static void *replacement(void *theirs, const char *name)
+{
+    static void *own;
+    Dl_info info;
+    if (!own && dladdr((const void *)replacement, &info))
+        own = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    void *ours = own ? real_dlsym()(own, name) : NULL;
+    bool is_replaced = ours && begin_of_object(ours) == own_begin() && find_library(theirs) &&
+                       begin_of_object(theirs) == library.begin;
+    return is_replaced ? ours : theirs;
 }
 
 /*
@@ -36,18 +102,10 @@ __attribute__((visibility("default"))) void *hook_dlsym(void *handle, const char
 
 __attribute__((visibility("default"))) void *hook_dlsym(void *handle, const char *name)
 {
-    if (handle != RTLD_NEXT && handle != RTLD_DEFAULT && name && strncmp(name, "rknn_", 5) == 0) {
-        void *theirs = real_dlsym()(handle, name);
-        static void *own;
-        if (!own) {
-            Dl_info info;
-            own = dladdr((void *)hook_dlsym, &info) ? dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
-        }
-        void *ours = own && theirs ? real_dlsym()(own, name) : NULL;
-        if (ours && handle != own)
-            loaded = handle;
-        return ours ? ours : theirs;
-    }
     symbol_finder *find = real_dlsym();
+    if (handle != RTLD_NEXT && handle != RTLD_DEFAULT && name && strncmp(name, "rknn_", 5) == 0) {
+        void *theirs = find(handle, name);
+        return theirs ? replacement(theirs, name) : NULL;
+    }
     return find(handle, name);
 }

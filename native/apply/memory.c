@@ -1,126 +1,53 @@
 /*
- * The internal memories: each belongs to a core mask, and one context at a time runs in it.
+ * The internal memories: each belongs to a group of contexts, and one context at a time runs in it.
  *
- * A memory is made by one of its contexts, its owner, and goes before that one does (rknn_destroy_mem crashes after
- * rknn_destroy): then another context makes it anew. Contexts without a mask begin with one memory for all. Only if two
- * want to run at once is a further one made, up to the number of cores: a program that runs in turn needs no more.
+ * A memory is made by one context, its owner, and goes before that one does (rknn_destroy_mem crashes after
+ * rknn_destroy): then a context that uses it makes it anew. A group begins with one memory. Only if two contexts want to
+ * run at once is a further one made, up to the number of cores: a program that runs in turn needs no more.
  */
 #include "apply.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* A call that waits to run, or to change the memory; first come, first served. */
+struct turn {
+    struct turn *next;
+};
+
 struct memory {
     struct memory *next;
-    int core_mask;
+    int group;
     struct context *owner;
-    rknn_tensor_mem *whole;
+    rknn_tensor_mem *whole; /* NULL if there was not enough memory when it had to be made anew */
     uint32_t bytes;
     unsigned users;
     struct context *runner; /* NULL: nothing runs in it */
+    struct turn *turns;
 };
 
 static struct memory *memories;
-static pthread_cond_t turn_ended = PTHREAD_COND_INITIALIZER;
-
-unsigned memory_count(void)
-{
-    unsigned count = 0;
-    for (struct memory *memory = memories; memory; memory = memory->next)
-        count++;
-    return count;
-}
+/* A further memory could not be made; that is not tried before each run. */
+static bool is_short;
 
 uint64_t memory_bytes(void)
 {
     uint64_t bytes = 0;
     for (struct memory *memory = memories; memory; memory = memory->next)
-        bytes += memory->bytes;
+        if (memory->whole)
+            bytes += whole_pages(memory->bytes);
     return bytes;
 }
 
-/* The chips whose NPU has several cores, by the device tree or by the name of a virtual board. */
-static unsigned core_count(void)
-{
-    static const struct {
-        const char *name;
-        unsigned cores;
-    } chips[] = {{"rk3588", 3}, {"rk3576", 2}};
-    char text[256] = "";
-    const char *board = getenv("REUSEBENCH_BOARD");
-    FILE *file = board ? NULL : fopen("/proc/device-tree/compatible", "re");
-    if (board)
-        snprintf(text, sizeof text, "%s", board);
-    size_t count = file ? fread(text, 1, sizeof text - 1, file) : strlen(text);
-    if (file)
-        fclose(file);
-    for (size_t index = 0; index < LENGTH(chips); index++)
-        if (memmem(text, count, chips[index].name, strlen(chips[index].name)))
-            return chips[index].cores;
-    return 1;
-}
+/* ---- Turns ---- */
 
-static unsigned most_at_once(int core_mask)
+static void queue(struct memory *memory, struct turn *turn)
 {
-    static unsigned most;
-    if (core_mask)
-        return 1;
-    if (!most) {
-        const char *setting = getenv("REUSEBENCH_APPLY_AT_ONCE");
-        long number = setting ? strtol(setting, NULL, 10) : 0;
-        most = number > 0 ? (unsigned)number : core_count();
-    }
-    return most;
-}
-
-static void drop_view(struct context *context)
-{
-    if (context->view && context->view != context->memory->whole)
-        REAL(rknn_destroy_mem)(context->handle, context->view);
-    context->view = NULL;
-}
-
-/* Lets the context use the whole of the memory. */
-static bool view(struct context *context, struct memory *memory)
-{
-    rknn_tensor_mem *whole = memory->whole, *named = whole;
-    if (memory->owner != context)
-        named = REAL(rknn_create_mem_from_fd)(context->handle, whole->fd, whole->virt_addr, context->internal_bytes, 0);
-    if (!named)
-        return false;
-    int code = REAL(rknn_set_internal_mem)(context->handle, named);
-    if (code != SUCCEEDED) {
-        note_failure("rknn_set_internal_mem", code);
-        if (named != whole)
-            REAL(rknn_destroy_mem)(context->handle, named);
-        return false;
-    }
-    context->view = named;
-    return true;
-}
-
-static bool use(struct context *context, struct memory *memory)
-{
-    if (!view(context, memory))
-        return false;
-    context->memory = memory;
-    memory->users++;
-    return true;
-}
-
-static struct memory *make_memory(struct context *owner)
-{
-    struct memory *memory = calloc(1, sizeof *memory);
-    rknn_tensor_mem *whole = memory ? REAL(rknn_create_mem)(owner->handle, owner->internal_bytes) : NULL;
-    if (!whole) {
-        free(memory);
-        note_failure("rknn_create_mem", 0);
-        return NULL;
-    }
-    *memory = (struct memory){memories, owner->core_mask, owner, whole, owner->internal_bytes, 0, NULL};
-    memories = memory;
-    return memory;
+    struct turn **place = &memory->turns;
+    while (*place)
+        place = &(*place)->next;
+    turn->next = NULL;
+    *place = turn;
 }
 
 static void forget_memory(struct memory *memory)
@@ -129,91 +56,255 @@ static void forget_memory(struct memory *memory)
     while (*place != memory)
         place = &(*place)->next;
     *place = memory->next;
+    if (memory->whole)
+        REAL(rknn_destroy_mem)(memory->owner->handle, memory->whole);
     free(memory);
+    note_bytes();
 }
 
-/* Puts all users of the memory into one that the new owner makes, of at least its size. Nothing runs in it. */
-static bool rebuild(struct memory *memory, struct context *owner, uint32_t bytes)
+static void forget_if_unused(struct memory *memory)
 {
-    rknn_tensor_mem *whole = REAL(rknn_create_mem)(owner->handle, bytes);
-    if (!whole) {
-        note_failure("rknn_create_mem", 0);
-        return false;
-    }
-    struct memory former = *memory;
-    for (struct context *context = contexts; context; context = context->next)
-        if (context->memory == memory)
-            drop_view(context);
-    memory->owner = owner;
-    memory->whole = whole;
-    memory->bytes = bytes;
-    bool is_well = true;
-    for (struct context *context = contexts; context; context = context->next)
-        if (context->memory == memory)
-            is_well = view(context, memory) && is_well;
-    REAL(rknn_destroy_mem)(former.owner->handle, former.whole);
-    return is_well;
-}
-
-static void finish_run(struct context *context)
-{
-    struct run_extend extend = {0};
-    context->state = ENDING;
-    pthread_mutex_unlock(&lock);
-    int code = REAL(rknn_wait)(context->handle, &extend);
-    pthread_mutex_lock(&lock);
-    context->ended_code = code;
-    context->has_ended = true;
-    end_turn(context);
-}
-
-/* Waits for a change of the run; everything may be another afterwards. */
-static void wait_for_run(struct context *runner)
-{
-    if (runner->state == STARTED)
-        finish_run(runner);
-    else
-        pthread_cond_wait(&turn_ended, &lock);
-}
-
-static struct memory *memory_of(int core_mask)
-{
-    struct memory *memory = memories;
-    while (memory && memory->core_mask != core_mask)
-        memory = memory->next;
-    return memory;
-}
-
-bool attach(struct context *context)
-{
-    struct memory *memory;
-    while ((memory = memory_of(context->core_mask)) && memory->runner)
-        wait_for_run(memory->runner);
-    if (!memory) {
-        memory = make_memory(context);
-        if (!memory)
-            return false;
-        if (use(context, memory))
-            return true;
-        REAL(rknn_destroy_mem)(context->handle, memory->whole);
+    if (!memory->users && !memory->turns)
         forget_memory(memory);
+}
+
+static void leave_queue(struct memory *memory, const struct turn *turn)
+{
+    struct turn **place = &memory->turns;
+    while (*place != turn)
+        place = &(*place)->next;
+    *place = turn->next;
+    tell_change();
+}
+
+static bool is_first(const struct memory *memory, const struct turn *turn)
+{
+    return !memory->runner && memory->turns == turn;
+}
+
+/* Waits until nothing runs in the memory, and keeps others from running in it until the turn leaves the queue. */
+static void wait_for_turn(struct memory *memory, struct turn *turn)
+{
+    queue(memory, turn);
+    while (!is_first(memory, turn))
+        wait_for_change();
+}
+
+void wait_until_idle(const struct context *context)
+{
+    while (context->is_running)
+        wait_for_change();
+}
+
+void forget_turns(void)
+{
+    for (struct memory *memory = memories; memory; memory = memory->next) {
+        memory->runner = NULL;
+        memory->turns = NULL;
+    }
+}
+
+/* ---- A context's view of a memory ---- */
+
+static void drop_view(struct context *context)
+{
+    if (context->view && context->view != context->memory->whole)
+        REAL(rknn_destroy_mem)(context->handle, context->view);
+    context->view = NULL;
+}
+
+static rknn_tensor_mem *new_view(const struct context *context, const struct memory *memory)
+{
+    rknn_tensor_mem *whole = memory->whole;
+    if (!whole || memory->owner == context)
+        return whole;
+    rknn_tensor_mem *named =
+        REAL(rknn_create_mem_from_fd)(context->handle, whole->fd, whole->virt_addr, context->internal_bytes, 0);
+    if (!named)
+        note_failure("rknn_create_mem_from_fd");
+    return named;
+}
+
+/* Lets the context use the whole of the memory, in place of the one that it used. */
+static bool view(struct context *context, struct memory *memory)
+{
+    rknn_tensor_mem *named = new_view(context, memory);
+    if (!named)
+        return false;
+    if (REAL(rknn_set_internal_mem)(context->handle, named) != SUCCEEDED) {
+        note_failure("rknn_set_internal_mem");
+        if (named != memory->whole)
+            REAL(rknn_destroy_mem)(context->handle, named);
         return false;
     }
-    if (memory->bytes >= context->internal_bytes)
-        return use(context, memory);
-    /* The larger memory belongs to the context that needs it. */
-    memory->users++;
-    context->memory = memory;
-    return rebuild(memory, context, context->internal_bytes);
+    if (context->memory)
+        drop_view(context);
+    context->view = named;
+    return true;
 }
 
 static struct context *other_user(const struct memory *memory, const struct context *context)
 {
-    struct context *other = contexts, *largest = NULL;
-    for (; other; other = other->next)
-        if (other != context && other->memory == memory && (!largest || other->internal_bytes > largest->internal_bytes))
-            largest = other;
-    return largest;
+    struct context *other = contexts;
+    while (other && (other == context || other->memory != memory))
+        other = other->next;
+    return other;
+}
+
+static bool use(struct context *context, struct memory *memory)
+{
+    if (!view(context, memory))
+        return false;
+    struct memory *former = context->memory;
+    context->memory = memory;
+    memory->users++;
+    if (former) {
+        former->users--;
+        forget_if_unused(former);
+    }
+    struct context *other = other_user(memory, context);
+    if (other) {
+        note_shared_internal(other);
+        note_shared_internal(context);
+    }
+    note_bytes();
+    return true;
+}
+
+/* ---- Memories ---- */
+
+static bool make_whole(struct memory *memory, struct context *owner, uint32_t bytes)
+{
+    memory->whole = bytes ? REAL(rknn_create_mem)(owner->handle, bytes) : NULL;
+    memory->owner = memory->whole ? owner : NULL;
+    memory->bytes = memory->whole ? bytes : 0;
+    if (bytes && !memory->whole)
+        note_failure("rknn_create_mem");
+    return memory->whole;
+}
+
+static struct memory *make_memory(struct context *owner, int group)
+{
+    struct memory *memory = calloc(1, sizeof *memory);
+    if (!memory || !make_whole(memory, owner, owner->internal_bytes)) {
+        free(memory);
+        return NULL;
+    }
+    memory->group = group;
+    memory->next = memories;
+    memories = memory;
+    return memory;
+}
+
+static uint32_t needed_bytes(const struct memory *memory)
+{
+    uint32_t most = 0;
+    for (const struct context *context = contexts; context; context = context->next)
+        if (context->memory == memory && context->internal_bytes > most)
+            most = context->internal_bytes;
+    return most;
+}
+
+/*
+ * Makes the memory anew, of another size or with another owner; nothing runs in it. The former one is given back before,
+ * so that both are never there at once. If there is not enough memory, it is made as its users need it.
+ */
+static bool renew(struct memory *memory, struct context *owner, uint32_t bytes)
+{
+    for (struct context *context = contexts; context; context = context->next)
+        if (context->memory == memory)
+            drop_view(context);
+    if (memory->whole)
+        REAL(rknn_destroy_mem)(memory->owner->handle, memory->whole);
+    bool is_made = make_whole(memory, owner, bytes) || make_whole(memory, owner, needed_bytes(memory));
+    for (struct context *context = contexts; is_made && context; context = context->next)
+        if (context->memory == memory)
+            view(context, memory); /* if that fails, it is tried again before the next run */
+    note_bytes();
+    return memory->bytes >= bytes;
+}
+
+/* Waits for a moment in which nothing runs in the memory. */
+static bool grow(struct memory *memory, struct context *context)
+{
+    struct turn turn;
+    wait_for_turn(memory, &turn);
+    struct context *owner = memory->whole ? memory->owner : context;
+    bool is_large = memory->bytes >= context->internal_bytes || renew(memory, owner, context->internal_bytes);
+    leave_queue(memory, &turn);
+    return is_large;
+}
+
+static struct memory *memory_of(int group)
+{
+    struct memory *memory = memories;
+    while (memory && (group == OWN_GROUP || memory->group != group))
+        memory = memory->next;
+    return memory;
+}
+
+/* Any other memory that is large enough, if there is not enough for a further one. */
+static struct memory *spare_memory(const struct context *context)
+{
+    struct memory *memory = memories;
+    while (memory && (memory->group == OWN_GROUP || memory->bytes < context->internal_bytes))
+        memory = memory->next;
+    return memory;
+}
+
+static bool fits(struct memory *memory, struct context *context)
+{
+    if (memory->bytes >= context->internal_bytes || grow(memory, context))
+        return true;
+    forget_if_unused(memory);
+    return false;
+}
+
+static bool use_or_forget(struct context *context, struct memory *memory)
+{
+    if (use(context, memory))
+        return true;
+    forget_if_unused(memory);
+    return false;
+}
+
+/* Puts the context into the memory of a group, or into a new one. */
+static bool join(struct context *context, int group)
+{
+    struct memory *memory = memory_of(group);
+    if (memory && fits(memory, context) && use_or_forget(context, memory))
+        return true;
+    memory = make_memory(context, group);
+    return memory && use_or_forget(context, memory);
+}
+
+bool attach(struct context *context)
+{
+    if (join(context, context->group))
+        return true;
+    struct memory *memory = spare_memory(context);
+    return memory && use(context, memory);
+}
+
+static struct memory *owned_memory(const struct context *context)
+{
+    struct memory *memory = memories;
+    while (memory && memory->owner != context)
+        memory = memory->next;
+    return memory;
+}
+
+/* Gives the memories that the context has made to contexts that use them. */
+static void disown(struct context *context)
+{
+    struct memory *memory;
+    while ((memory = owned_memory(context))) {
+        struct turn turn;
+        wait_for_turn(memory, &turn);
+        renew(memory, other_user(memory, context), needed_bytes(memory));
+        leave_queue(memory, &turn);
+        forget_if_unused(memory);
+    }
 }
 
 void detach(struct context *context)
@@ -221,85 +312,112 @@ void detach(struct context *context)
     struct memory *memory = context->memory;
     if (!memory)
         return;
-    while (memory->runner)
-        wait_for_run(memory->runner);
-    memory->users--;
-    if (memory->owner != context) {
-        drop_view(context);
-        context->memory = NULL;
-        return;
-    }
+    drop_view(context);
     context->memory = NULL;
-    context->view = NULL;
-    if (memory->users) {
-        struct context *heir = other_user(memory, context);
-        rebuild(memory, heir, heir->internal_bytes);
-        return;
-    }
-    REAL(rknn_destroy_mem)(context->handle, memory->whole);
-    forget_memory(memory);
+    memory->users--;
+    forget_if_unused(memory);
+    disown(context);
 }
 
-/* Returns another memory in which the context can run at once: an idle one, or a new one. */
-static struct memory *free_memory(const struct context *context)
+bool regroup(struct context *context, int group)
 {
-    unsigned count = 0;
-    for (struct memory *memory = memories; memory; memory = memory->next) {
-        if (memory->core_mask != context->core_mask)
-            continue;
-        count++;
-        if (!memory->runner && memory->bytes >= context->internal_bytes)
-            return memory;
-    }
-    return count < most_at_once(context->core_mask) ? make_memory((struct context *)context) : NULL;
-}
-
-/* Takes the context out of a memory in which another one runs. Its owner stays: the memory would go with it. */
-static bool move(struct context *context)
-{
-    struct memory *former = context->memory;
-    if (former->owner == context)
+    if (group == context->group)
+        return true;
+    if (!join(context, group))
         return false;
-    struct memory *memory = free_memory(context);
-    if (!memory)
-        return false;
-    rknn_tensor_mem *former_view = context->view;
-    if (!view(context, memory))
-        return false;
-    REAL(rknn_destroy_mem)(context->handle, former_view);
-    former->users--;
-    context->memory = memory;
-    memory->users++;
+    context->group = group;
     return true;
 }
 
-void take_turn(struct context *context)
+/* ---- Runs ---- */
+
+static bool is_idle(const struct memory *memory)
 {
-    while (context->memory->runner) {
-        struct context *runner = context->memory->runner;
-        if (runner->state == STARTED || !move(context))
-            wait_for_run(runner);
+    return !memory->runner && !memory->turns;
+}
+
+/* Returns another memory in which the context can run at once: an idle one, or a new one. */
+static struct memory *free_memory(struct context *context, bool is_urgent)
+{
+    unsigned count = 0;
+    struct memory *small = NULL;
+    for (struct memory *memory = memories; memory; memory = memory->next) {
+        if (memory->group != context->group || memory->group == OWN_GROUP)
+            continue;
+        count++;
+        if (is_idle(memory) && memory->bytes >= context->internal_bytes)
+            return memory;
+        if (is_idle(memory))
+            small = memory;
     }
+    if (is_urgent || (!is_short && count < most_memories(context->group))) {
+        struct memory *memory = make_memory(context, context->group);
+        is_short = !memory;
+        return memory;
+    }
+    return small && renew(small, small->owner, context->internal_bytes) ? small : NULL;
+}
+
+/* Takes the context out of a memory in which another one runs. */
+static bool move(struct context *context, bool is_urgent)
+{
+    struct memory *memory = free_memory(context, is_urgent);
+    if (!memory)
+        return false;
+    return use_or_forget(context, memory);
+}
+
+/* Whether this thread is in a run itself, so that waiting for its end would last for ever. */
+static bool is_nested(const struct memory *memory)
+{
+    return memory->runner && pthread_equal(memory->runner->runner, pthread_self());
+}
+
+static bool has_view(struct context *context)
+{
+    struct memory *memory = context->memory;
+    if (!context->view && !memory->whole)
+        renew(memory, context, needed_bytes(memory));
+    return context->view || view(context, memory) || move(context, true);
+}
+
+bool take_turn(struct context *context)
+{
+    wait_until_idle(context);
+    struct memory *memory = context->memory;
+    struct turn turn;
+    queue(memory, &turn);
+    while (context->is_running || !is_first(memory, &turn)) {
+        if (!context->is_running && move(context, is_nested(memory))) {
+            leave_queue(memory, &turn);
+            forget_if_unused(memory);
+            return take_turn(context);
+        }
+        if (is_nested(memory)) {
+            leave_queue(memory, &turn);
+            return false;
+        }
+        wait_for_change();
+        if (context->memory != memory) {
+            leave_queue(memory, &turn);
+            forget_if_unused(memory);
+            return take_turn(context);
+        }
+    }
+    leave_queue(memory, &turn);
+    if (!has_view(context))
+        return false;
     context->memory->runner = context;
-    context->state = RUNS;
-    context->has_ended = false;
+    context->is_running = true;
+    context->runner = pthread_self();
+    note_run(1);
+    return true;
 }
 
 void end_turn(struct context *context)
 {
-    context->state = IDLE;
+    context->is_running = false;
     context->memory->runner = NULL;
-    pthread_cond_broadcast(&turn_ended);
-}
-
-void wait_until_idle(struct context *context)
-{
-    while (context->state != IDLE)
-        wait_for_run(context);
-}
-
-void wait_until_ended(struct context *context)
-{
-    while (context->state == ENDING)
-        pthread_cond_wait(&turn_ended, &lock);
+    note_run(-1);
+    tell_change();
 }
