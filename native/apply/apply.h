@@ -133,7 +133,7 @@ struct context {
     uint64_t alone_bytes;
     /* What MEM_SIZE tells less than it would without this library. */
     uint64_t hidden_bytes;
-    /* Of a duplicate: the buffers that it has made; 0 if they are not known. */
+    /* The buffers that a duplicate has made; 0 if they are not known. */
     uint64_t duplicate_bytes;
     bool is_duplicate;
     struct output_memory *outputs;

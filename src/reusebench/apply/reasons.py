@@ -7,6 +7,23 @@ __all__ = ["REASONS", "sentence_for"]
 #: Key: the code in the report line; value: what it is, and what to do if anything.
 REASONS: dict[str, str] = {
     "off": "REUSEBENCH_APPLY_OFF is set; unset it to share memory",
+    # RKNN.
+    "flags": "rknn_init has flags that change memory or timing, such as SRAM, fences or profiling",
+    "extension": "rknn_init has an extension, such as a context to share weights with",
+    "environment": "a variable such as RKNN_INTERNAL_MEM_TYPE changes what memory is made",
+    "unreadable": "the model could not be read, so that it is not known whether it is an equal one",
+    "library_too_old": "the library lacks functions to share memory; a newer librknnrt has them",
+    "call_failed": "a call of the library failed that sharing needs; its name is under failures",
+    "no_internal_memory": "the model has no internal memory",
+    "dynamic_shapes": "the model has several input shapes, of which each context chooses its own",
+    "batch": "the model was converted with rknn_batch_size, and its duplicates would crash",
+    "own_duplicate": "the program itself duplicates a context that was left alone",
+    "non_blocking": "a run does not wait for its end, so that the context has internal memory of"
+    " its own; weights are shared",
+    "custom_operators": "the program has operators of its own, so that the context has internal"
+    " memory of its own; weights are shared",
+    "own_internal_memory": "the program itself gives the context internal memory; weights are"
+    " shared",
 }
 
 
