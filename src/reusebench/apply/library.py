@@ -7,7 +7,7 @@ loaders find no file of that name, and say nothing; uClibc's gets the path itsel
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from reusebench.apply.errors import ApplyError
@@ -16,7 +16,7 @@ from reusebench.system.cache import CacheError, locked, scratch_folder
 from reusebench.targets.errors import TargetError
 from reusebench.targets.programs import APPLY, UCLIBC
 
-__all__ = ["PLATFORM", "lay_out", "library_path"]
+__all__ = ["PLATFORM", "compiled_library", "lay_out", "library_path"]
 
 #: What the loader replaces.
 PLATFORM = "$PLATFORM"
@@ -37,11 +37,8 @@ def library_path(form: str, show_step: Callable[[str], None]) -> str:
 
     Raises ApplyError.
     """
-    try:
-        APPLY.ensure(form, show_step)
-        path = str(APPLY.path(form)) if form == UCLIBC else _path_by_platform(form)
-    except (CacheError, TargetError) as error:
-        raise ApplyError(str(error)) from None
+    library = compiled_library(form, show_step)
+    path = str(library) if form == UCLIBC else _path_by_platform(form)
     if any(separator in path for separator in _SEPARATORS):
         raise ApplyError(
             f"LD_PRELOAD cannot name {path}, which has a space or a colon. Set XDG_CACHE_HOME to"
@@ -50,19 +47,31 @@ def library_path(form: str, show_step: Callable[[str], None]) -> str:
     return path
 
 
+def compiled_library(form: str, show_step: Callable[[str], None]) -> Path:
+    """Return the library, which is compiled now if need be; raise ApplyError."""
+    try:
+        APPLY.ensure(form, show_step)
+    except (CacheError, TargetError) as error:
+        raise ApplyError(str(error)) from None
+    return APPLY.path(form)
+
+
 def _path_by_platform(form: str) -> str:
     built = [form for form in _together_with([form]) if APPLY.is_built(form)]
     name = APPLY.folder(form).name
     folder = APPLY.folder(form).with_name(f"loaded-{'-'.join(built)}-{name}")
     if not folder.exists():
-        with locked(folder), scratch_folder(folder.parent) as space:
-            lay_out(space / "new", {form: APPLY.path(form) for form in built})
-            if not folder.exists():  # another process may have made it
-                (space / "new").rename(folder)
+        try:
+            with locked(folder), scratch_folder(folder.parent) as space:
+                lay_out(space / "new", {form: APPLY.path(form) for form in built})
+                if not folder.exists():  # another process may have made it
+                    (space / "new").rename(folder)
+        except CacheError as error:
+            raise ApplyError(str(error)) from None
     return str(folder / PLATFORM / APPLY.main)
 
 
-def lay_out(folder: Path, libraries: dict[str, Path]) -> None:
+def lay_out(folder: Path, libraries: Mapping[str, Path]) -> None:
     """Write the libraries by architecture, with placeholders, so that $PLATFORM names one."""
     for architecture in _together_with(libraries):
         for platform in _PLATFORMS[architecture]:

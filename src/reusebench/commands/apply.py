@@ -12,13 +12,14 @@ from reusebench.apply.executable import find_executable
 from reusebench.apply.launch import run
 from reusebench.apply.settings import ApplySettings
 from reusebench.apply.waiting import started_environment
-from reusebench.commands.reply import json_option, reply_of
+from reusebench.commands.reply import give, json_option, reply_of, say
 from reusebench.system.package import python_command
 
 __all__ = ["apply"]
 
 _ENDED = "--ended"
 #: That of commands/options.py, whose imports would delay the start of the program.
+_FORMS = ("aarch64", "armhf", "armhf-uclibc")
 _PATH = click.Path(path_type=Path)
 
 
@@ -32,10 +33,31 @@ _PATH = click.Path(path_type=Path)
     metavar="N",
     help="Most runs at once of contexts that share memory. Default: cores of the NPU, or CPUs.",
 )
+@click.option(
+    "--deploy",
+    "deploy_to",
+    type=_PATH,
+    metavar="DIR",
+    help="Write what production needs, without reusebench: library, hooks, lines for systemd,"
+    " Docker and a shell.",
+)
+@click.option(
+    "--arch",
+    "forms",
+    type=click.Choice(_FORMS),
+    multiple=True,
+    help="With --deploy: form of the library for RKNN; repeatable. Default: this machine's.",
+)
 @click.option(_ENDED, type=_PATH, hidden=True, help="The folder of its report; ours alone.")
 @json_option
 @click.argument("command", metavar="", nargs=-1, type=click.UNPROCESSED)
-def apply(at_once: int | None, ended: Path | None, command: Sequence[str]) -> int:
+def apply(
+    at_once: int | None,
+    deploy_to: Path | None,
+    forms: Sequence[str],
+    ended: Path | None,
+    command: Sequence[str],
+) -> int:
     """Run a program with memory shared between its contexts: everything after -- is its command.
 
     It is not changed: a library is preloaded for RKNN, and Python gets hooks for ONNX Runtime,
@@ -44,11 +66,38 @@ def apply(at_once: int | None, ended: Path | None, command: Sequence[str]) -> in
     """
     if ended:
         return _show(ended, command[:-1], command[-1])
+    settings = ApplySettings(at_once=at_once)
+    if deploy_to:
+        if command:
+            raise click.UsageError("--deploy writes a folder and runs no program: leave out --")
+        return _deploy(deploy_to, forms, settings)
+    if forms:
+        raise click.UsageError("--arch belongs to --deploy; a program that is run has its own")
     if not command:
         raise click.UsageError("there is no program: put it after --")
     is_json = reply_of().is_json
     after = python_command("reusebench", "apply", *["--json"] * is_json, _ENDED)
-    return run(command, ApplySettings(at_once=at_once), after, is_json, _notice)
+    return run(command, settings, after, is_json, _notice)
+
+
+def _deploy(folder: Path, forms: Sequence[str], settings: ApplySettings) -> int:
+    from reusebench.apply.deploy import deploy
+    from reusebench.commands.results import DeployResult
+    from reusebench.targets.rknn_library import architecture_of_this_python
+
+    own = architecture_of_this_python()
+    deployed = deploy(folder, forms or [form for form in _FORMS if form == own], settings, say)
+    lines = [
+        f"written: {deployed.folder}",
+        f"to run a program with it: {deployed.folder}/run-applied PROGRAM...",
+        f"for systemd, Docker and settings: {deployed.folder}/README.md",
+    ]
+    if not deployed.forms:
+        lines.append("it has no library for RKNN; for a board: --arch aarch64 or --arch armhf")
+    for form, version in deployed.glibc.items():
+        lines.append(f"the library for {form} needs glibc {version} or later")
+    give(DeployResult.of(deployed), lines)
+    return 0
 
 
 def _show(folder: Path, command: Sequence[str], outcome_word: str) -> int:

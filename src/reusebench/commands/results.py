@@ -10,6 +10,7 @@ from typing import Any, Optional, Union
 
 import msgspec
 
+from reusebench.apply.deploy import Deployed
 from reusebench.apply.outcome import Outcome
 from reusebench.apply.reasons import sentence_for
 from reusebench.apply.report import ProcessReport, totals
@@ -22,6 +23,7 @@ __all__ = [
     "BoardResult",
     "BoardRow",
     "ComparisonResult",
+    "DeployResult",
     "HistoryResult",
     "InspectionResult",
     "LibraryOutcome",
@@ -211,6 +213,23 @@ class ApplyResult(_Result, frozen=True):
         )
 
 
+class DeployResult(_Result, frozen=True):
+    """A folder with what production needs."""
+
+    path: str
+    #: Of the library for RKNN: aarch64, armhf, armhf-uclibc.
+    forms: list[str]
+    #: Key: form; value: the oldest version of the GNU C library that it runs with.
+    oldest_glibc: dict[str, str]
+    #: Relative to the folder.
+    files: list[str]
+
+    @classmethod
+    def of(cls, deployed: Deployed) -> DeployResult:
+        """Return the result for a folder that was written."""
+        return cls(str(deployed.folder), list(deployed.forms), deployed.glibc, list(deployed.files))
+
+
 class PlanResult(_Result, frozen=True):
     """A plan, or a program with its layout."""
 
@@ -317,7 +336,7 @@ _RESULTS: dict[str, tuple[Any, ...]] = {
     "runs prune": (PruningResult,),
     "doctor": (PartsResult,),
     "fit": (FitAnswer,),
-    "apply": (ApplyResult,),
+    "apply": (ApplyResult, DeployResult),
     "plan": (PlanResult,),
     "models list": (list[NetworkRow],),
     "models build": (PathResult,),
