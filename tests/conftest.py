@@ -28,8 +28,13 @@ _DOUBLE = _HERE / "measured" / "runtimes" / "rknn_double.c"
 #: Folders and files with the longest tests: they begin first, so that no worker has one left at the
 #: end.
 _LONGEST = (
+    "targets/native/test_drift_on_board.py",
+    "test_tutorial.py",
+    "reports/test_emptied.py",
     "measured/runtimes/test_megengine_adapter.py",
-    "bench/test_bench_end_to_end.py",
+    "commands/test_fit.py",
+    "snippets",
+    "commands/test_verify.py",
     "bench",
     "reports/page",
     "models/megengine/test_real.py",
