@@ -6,7 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reusebench.apply.report import Digest, read_reports, totals
+import pytest
+
+from reusebench.apply.errors import ApplyError
+from reusebench.apply.report import Digest, read_reports, take_reports, totals
+from reusebench.apply.settings import REPORT_NAME
 
 _LINE: dict[str, Any] = {
     "runtime": "rknn",
@@ -38,11 +42,29 @@ def test_each_line_is_a_report(tmp_path: Path) -> None:
     assert other.version is None
 
 
-def test_a_line_that_is_none_is_left_out(tmp_path: Path) -> None:
-    """A process that is killed while it writes, or a program that writes there itself."""
-    lines = ("", "{", "[]", json.dumps({**_LINE, "contexts": "many"}), json.dumps(_LINE))
-    assert [report.process for report in read_reports(_written(tmp_path / "report", *lines))] == [
-        41
+def test_a_line_that_is_none_is_told(tmp_path: Path) -> None:
+    """Library or hooks of another version, or a program that writes there itself."""
+    for line in ("", "{", "[]", json.dumps({**_LINE, "contexts": "many"})):
+        with pytest.raises(ApplyError, match="is no report"):
+            read_reports(_written(tmp_path / "report", json.dumps(_LINE), line))
+
+
+def test_the_folder_is_taken_with_its_reports(tmp_path: Path) -> None:
+    """The lines go to the file that the user asked for, too; a problem is no end."""
+    folder = tmp_path / "folder"
+    asked = tmp_path / "asked"
+    asked.write_text("before\n")
+    warnings: list[object] = []
+    for place in (asked, tmp_path):
+        folder.mkdir()
+        _written(folder / REPORT_NAME, json.dumps(_LINE))
+        reports = take_reports(folder, {"REUSEBENCH_APPLY_REPORT": str(place)}, warnings.append)
+        assert len(reports) == (place == asked)
+        assert not folder.exists()
+    assert asked.read_text() == f"before\n{json.dumps(_LINE)}\n"
+    assert [str(warning) for warning in warnings] == [
+        f"the report cannot be appended to {tmp_path} (Is a directory), which"
+        " REUSEBENCH_APPLY_REPORT names. Name a file that is writable"
     ]
 
 

@@ -38,15 +38,17 @@ def applied_variables(
     variables = settings.variables()
     if os.pathsep not in str(HOOKS):
         variables.update(with_first("PYTHONPATH", str(HOOKS), environment))
-    library = _library(executable, show_step)
+    library = _library(executable, environment, show_step)
     if library:
         variables.update(with_first("LD_PRELOAD", library, environment))
     return variables
 
 
-def _library(executable: Executable, show_step: Callable[[str], None]) -> str | None:
+def _library(
+    executable: Executable, environment: Mapping[str, str], show_step: Callable[[str], None]
+) -> str | None:
     """Return the library's path; None if there is none, for the program runs without it then."""
-    form = form_for(executable)
+    form = form_for(executable, environment)
     if form is None:
         return None
     # Not at the top: its imports would delay the start of programs without RKNN.

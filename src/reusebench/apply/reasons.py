@@ -20,10 +20,16 @@ REASONS: dict[str, str] = {
     "own_duplicate": "the program itself duplicates a context that was left alone",
     "non_blocking": "a run does not wait for its end, so that the context has internal memory of"
     " its own; weights are shared",
-    "custom_operators": "the program has operators of its own, so that the context has internal"
-    " memory of its own; weights are shared",
+    "custom_operators": "the program has operators of its own, of which nothing is known: with RKNN"
+    " weights alone are shared, elsewhere nothing",
     "own_internal_memory": "the program itself gives the context internal memory; weights are"
     " shared",
+    "plan_unreadable": "the file of REUSEBENCH_APPLY_PLAN is no plan; write it anew",
+    # ONNX Runtime.
+    "other_providers": "another provider than the CPU's runs the model, or may",
+    "own_options": "the options cannot be compared, such as profiling or a file that is written",
+    "random_operators": "the model draws random numbers, and each session draws its own",
+    "unreadable_model": "the model could not be read, so that no equal one is known",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -63,38 +63,49 @@ class Totals:
 def read_reports(file: Path) -> tuple[ProcessReport, ...]:
     """Return the reports in order of the ends of their processes.
 
-    A line that is none is left out: any process of the program may write to the file.
+    Raises ApplyError for a line that is none, such as one of another version.
     """
     if not file.exists():
         return ()
-    reports = []
-    for line in file.read_bytes().splitlines():
-        try:
-            reports.append(msgspec.json.decode(line, type=ProcessReport))
-        except msgspec.DecodeError:
-            continue
-    return tuple(reports)
+    lines = file.read_bytes().splitlines()
+    try:
+        return tuple(msgspec.json.decode(line, type=ProcessReport) for line in lines)
+    except msgspec.DecodeError as error:
+        raise ApplyError(
+            f"a line of {file} is no report ({error}). Library and hooks must be of the same"
+            " version as reusebench, and nothing else may write to the file"
+        ) from None
 
 
-def take_reports(folder: Path, environment: Mapping[str, str]) -> tuple[ProcessReport, ...]:
-    """Return the reports in the folder, and remove it.
+def take_reports(
+    folder: Path, environment: Mapping[str, str], warn: Callable[[object], None]
+) -> tuple[ProcessReport, ...]:
+    """Return the reports in the folder, and remove it; `warn` gets what prevents that.
 
     If the user asked for a report in the environment, its lines are appended to that file.
     """
-    reports = read_reports(folder / REPORT_NAME)
-    asked = environment.get(f"{PREFIX}REPORT")
+    report = folder / REPORT_NAME
     try:
-        if asked:
-            with Path(asked).open("ab") as file:
-                file.write((folder / REPORT_NAME).read_bytes())
-    except OSError as error:
-        raise ApplyError(
-            f"the report cannot be appended to {asked} ({error.strerror}), which"
-            f" {PREFIX}REPORT names. Name a file that is writable"
-        ) from None
+        _append(report, environment.get(f"{PREFIX}REPORT"))
+        return read_reports(report)
+    except ApplyError as error:
+        warn(error)
+        return ()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return reports
+
+
+def _append(report: Path, asked: str | None) -> None:
+    if not asked:
+        return
+    try:
+        with Path(asked).open("ab") as file:
+            file.write(report.read_bytes())
+    except OSError as error:
+        raise ApplyError(
+            f"the report cannot be appended to {asked} ({error.strerror}), which {PREFIX}REPORT"
+            " names. Name a file that is writable"
+        ) from None
 
 
 def totals(reports: Sequence[ProcessReport]) -> Totals:

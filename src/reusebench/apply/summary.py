@@ -58,9 +58,10 @@ def _lines(reports: Sequence[ProcessReport], processes: str) -> Iterator[str]:
     models = _counted(max(report.models for report in reports), "model")
     most_at_once = max(report.most_at_once for report in reports)
 
-    yield f"{title}, {processes}: {contexts} of {models}, at most {most_at_once} ran at once"
+    at_once = f", at most {most_at_once} ran at once" if most_at_once else ""
+    yield f"{title}, {processes}: {contexts} of {models}{at_once}"
     yield f"  shared: {_shared(total.shared)}"
-    if total.saved_bytes:
+    if any(total.saved_bytes.values()):
         yield f"  saved: {_saved(total.saved_bytes)}"
     for code, count in total.left_alone.items():
         yield f"  left alone, {count}: {sentence_for(code)}"
@@ -72,6 +73,7 @@ def _shared(shared: Mapping[str, int]) -> str:
     parts = [
         f"{_KINDS.get(kind, kind)} by {_counted(count, 'context')}"
         for kind, count in shared.items()
+        if count
     ]
     return ", ".join(parts) or "nothing"
 

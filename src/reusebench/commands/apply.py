@@ -12,7 +12,7 @@ from reusebench.apply.executable import find_executable
 from reusebench.apply.launch import run
 from reusebench.apply.settings import ApplySettings
 from reusebench.apply.waiting import started_environment
-from reusebench.commands.reply import give, json_option, reply_of, say
+from reusebench.commands.reply import give, json_option, reply_of, say, warn
 from reusebench.system.package import python_command
 
 __all__ = ["apply"]
@@ -109,7 +109,7 @@ def _show(folder: Path, command: Sequence[str], outcome_word: str) -> int:
     from reusebench.commands.results import ApplyResult
 
     environment = started_environment()
-    reports = take_reports(folder, environment)
+    reports = take_reports(folder, environment, warn)
     outcome = Outcome.of(outcome_word, command[0])
     remarked = remarks(reports, find_executable(command, environment), outcome, environment)
     reply = reply_of()
