@@ -12,7 +12,7 @@
  *   REUSEBENCH_APPLY_DIGESTS  if 1, the report has digests of all outputs
  *
  * From call to memory: calls.c answers the program's calls, loading.c makes its contexts, layout.c decides what they
- * share, memory.c gives them internal memory and turns to run, contexts.c knows them, models.c tells equal models,
+ * share, memory.c gives them internal memory and turns to run, mini.c does both for librknnmrt, contexts.c knows them, models.c tells equal models,
  * model_file.c reads what the file says, library.c finds the functions of Rockchip's library. outputs.c digests outputs,
  * report.c tells what was done.
  */
@@ -73,10 +73,12 @@ struct model {
 struct content {
     const void *bytes;
     uint32_t size;
-    void *read; /* to be freed; NULL if it is the program's own */
+    void *read;       /* to be freed; NULL if it is the program's own */
+    const char *path; /* the file that was read, or NULL */
 };
 
 bool read_content(struct content *content, const void *model_or_path, uint32_t size);
+void forget_content(struct content *content);
 struct model model_of(const struct content *content, uint32_t flags);
 bool is_equal_content(const struct model *one, const struct model *other);
 bool is_equal_model(const struct model *one, const struct model *other);
@@ -112,6 +114,7 @@ void wait_for_change(void);
 void tell_change(void);
 
 struct memory;
+struct mini;
 
 struct context {
     struct context *next;
@@ -125,6 +128,7 @@ struct context {
     uint32_t internal_bytes;
     struct memory *memory;
     rknn_tensor_mem *view; /* the memory by this context's own name; it ends before the context */
+    struct mini *mini;     /* with librknnmrt, in place of both */
     bool is_running;
     pthread_t runner; /* the thread in which it runs */
     unsigned calls;   /* calls of the program that are under way; it is not duplicated meanwhile */
@@ -163,7 +167,7 @@ unsigned most_memories(int group);
 /* ---- loading.c ---- */
 
 /* Returns NULL if a context was made that shares memory; otherwise the reason to leave it alone. */
-const char *load_shared(rknn_context *handle, const struct content *content, const struct model *model);
+const char *load_shared(rknn_context *handle, struct content *content, const struct model *model);
 /* Duplicates a context; the result of rknn_dup_context, or ERROR_NO_MEMORY. */
 int duplicate(struct context *source, rknn_context *handle);
 
@@ -181,6 +185,21 @@ void end_turn(struct context *context);
 void wait_until_idle(const struct context *context);
 uint64_t memory_bytes(void);
 void forget_turns(void);
+
+/* ---- mini.c; all except the first two with the lock held ---- */
+
+/* Whether Rockchip's library is librknnmrt. */
+bool is_mini(void);
+/* As load_shared. */
+const char *load_mini(rknn_context *handle, struct content *content, const struct model *model);
+/* The context keeps its internal memory from now on. */
+void bind_mini(struct context *context);
+void detach_mini(struct context *context);
+bool take_turn_mini(struct context *context);
+void end_turn_mini(struct context *context);
+void forget_turns_mini(void);
+/* The bytes of all weights that contexts share, or of all internal memory. */
+uint64_t region_bytes(bool is_weights);
 
 /* ---- outputs.c ---- */
 

@@ -118,7 +118,7 @@ static void note_alone(rknn_context handle, const struct model *model, const cha
 }
 
 /* Makes a context that shares memory, or says why not. */
-static const char *make_shared(rknn_context *handle, const struct content *content, const struct model *model,
+static const char *make_shared(rknn_context *handle, struct content *content, const struct model *model,
                                const rknn_init_extend *extend)
 {
     const char *reason = objection(model->flags, extend);
@@ -138,7 +138,7 @@ HOOK(int, rknn_init, (rknn_context * handle, void *bytes, uint32_t size, uint32_
     const char *reason = is_off() ? "off" : "unreadable";
     if (is_known)
         reason = make_shared(handle, &content, &model, extend);
-    free(content.read);
+    forget_content(&content);
     int code = reason ? FORWARD(rknn_init, handle, bytes, size, flags, extend) : SUCCEEDED;
     if (reason && code == SUCCEEDED)
         note_alone(*handle, is_known ? &model : NULL, reason);
@@ -264,13 +264,27 @@ HOOK(int, rknn_register_custom_ops, (rknn_context handle, void *operators, uint3
     return code;
 }
 
+/* librknnmrt takes no memory for a context that was not loaded so, and the program's was not. */
+static bool refuses_memory(const struct context *context)
+{
+    return context && context->mini;
+}
+
+HOOK(int, rknn_set_weight_mem, (rknn_context handle, rknn_tensor_mem *mem))
+{
+    struct visit visit = enter(handle);
+    int code = refuses_memory(visit.context) ? ERROR_FAILED : FORWARD(rknn_set_weight_mem, handle, mem);
+    leave(&visit);
+    return code;
+}
+
 /* The program gives internal memory itself: this library's is not used any more. */
 HOOK(int, rknn_set_internal_mem, (rknn_context handle, rknn_tensor_mem *mem))
 {
     struct visit visit = enter(handle);
     struct context *context = visit.context;
     if (!context || !context->memory) {
-        int code = FORWARD(rknn_set_internal_mem, handle, mem);
+        int code = refuses_memory(context) ? ERROR_FAILED : FORWARD(rknn_set_internal_mem, handle, mem);
         leave(&visit);
         return code;
     }
@@ -292,6 +306,11 @@ HOOK(int, rknn_set_internal_mem, (rknn_context handle, rknn_tensor_mem *mem))
 HOOK(int, rknn_set_io_mem, (rknn_context handle, rknn_tensor_mem *mem, rknn_tensor_attr *attribute))
 {
     struct visit visit = enter(handle);
+    if (visit.context && visit.context->mini) {
+        int state = hold(&lock);
+        bind_mini(visit.context);
+        let_go(&lock, state);
+    }
     int code = FORWARD(rknn_set_io_mem, handle, mem, attribute);
     if (visit.context && code == SUCCEEDED && has_digests()) {
         int state = hold(&lock);
@@ -325,7 +344,7 @@ static void note_digest(const struct context *context, struct outputs_digest dig
  */
 static bool is_waited_for(struct context *context, const struct run_extend *extend)
 {
-    if (!extend || !extend->non_block)
+    if (!extend || !extend->non_block || context->mini)
         return true;
     if (context->is_managed)
         part(context, "non_blocking");
@@ -348,7 +367,7 @@ static int run_in_turn(struct context *context, struct run_extend *extend)
 {
     int state = hold(&lock);
     bool is_waited = is_waited_for(context, extend);
-    bool is_shared = context->memory && is_waited;
+    bool is_shared = (context->memory || context->mini) && is_waited;
     if (is_shared && !take_turn(context)) {
         let_go(&lock, state);
         return ERROR_NO_MEMORY;

@@ -72,6 +72,7 @@ static void after_fork_in_child(void)
         context->calls = 0;
     }
     forget_turns();
+    forget_turns_mini();
     forget_report();
 }
 

@@ -220,8 +220,10 @@ static bool has_functions(void)
            REAL(rknn_destroy_mem) && REAL(rknn_set_internal_mem) && REAL(rknn_destroy);
 }
 
-const char *load_shared(rknn_context *handle, const struct content *content, const struct model *model)
+const char *load_shared(rknn_context *handle, struct content *content, const struct model *model)
 {
+    if (is_mini())
+        return load_mini(handle, content, model);
     if (!has_functions())
         return "library_too_old";
     int state = hold(&lock);

@@ -309,6 +309,10 @@ static void disown(struct context *context)
 
 void detach(struct context *context)
 {
+    if (context->mini) {
+        detach_mini(context);
+        return;
+    }
     struct memory *memory = context->memory;
     if (!memory)
         return;
@@ -384,6 +388,8 @@ static bool has_view(struct context *context)
 bool take_turn(struct context *context)
 {
     wait_until_idle(context);
+    if (context->mini)
+        return take_turn_mini(context);
     struct memory *memory = context->memory;
     struct turn turn;
     queue(memory, &turn);
@@ -416,6 +422,10 @@ bool take_turn(struct context *context)
 
 void end_turn(struct context *context)
 {
+    if (context->mini) {
+        end_turn_mini(context);
+        return;
+    }
     context->is_running = false;
     context->memory->runner = NULL;
     note_run(-1);

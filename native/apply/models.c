@@ -35,10 +35,19 @@ static bool read_file(struct content *content, const char *path)
 /* rknn_init takes a path if the size is 0. */
 bool read_content(struct content *content, const void *model_or_path, uint32_t size)
 {
-    *content = (struct content){model_or_path, size, NULL};
+    *content = (struct content){.bytes = model_or_path, .size = size};
     if (!model_or_path)
         return false;
-    return size ? true : read_file(content, model_or_path);
+    if (size)
+        return true;
+    content->path = model_or_path;
+    return read_file(content, model_or_path);
+}
+
+void forget_content(struct content *content)
+{
+    free(content->read);
+    content->bytes = content->read = NULL;
 }
 
 /* The end of MurmurHash3 (Austin Appleby, public domain): each bit changes each other one. */

@@ -94,7 +94,7 @@ void note_bytes(void)
     uint64_t as_is = 0, weights = 0, internal = 0;
     bool is_exact = true;
     for (const struct context *context = contexts; context; context = context->next) {
-        if (!context->memory)
+        if (!context->memory && !context->mini)
             continue;
         uint64_t bytes = whole_pages(context->internal_bytes);
         as_is += context->alone_bytes + bytes;
@@ -106,9 +106,10 @@ void note_bytes(void)
     }
     if (as_is < total.most_bytes_as_is)
         return;
-    uint64_t shared = memory_bytes();
+    uint64_t shared = memory_bytes() + region_bytes(false);
     total.most_bytes_as_is = as_is;
-    total.saved_weight_bytes = weights;
+    uint64_t in_regions = region_bytes(true);
+    total.saved_weight_bytes = weights > in_regions ? weights - in_regions : 0;
     total.is_exact = is_exact;
     total.saved_internal_bytes = internal > shared ? internal - shared : 0;
 }

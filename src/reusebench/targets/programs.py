@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from reusebench.system.cache import cache_root, locked, scratch_folder
@@ -271,7 +271,10 @@ DRIVER = NativeProgram(
 )
 
 _APPLY_LIBRARY = "reusebench_apply.so"
-_APPLY_SOURCES = ("apply/*.c",)
+_APPLY_SOURCES = "apply/*.c"
+#: All that it takes from uClibc: a name that is missing there fails when it is linked, and not in
+#: a user's program.
+_APPLY_UCLIBC_NAMES = replace(_UCLIBC_NAMES, sources=("apply/uclibc/names.c",))
 
 #: Also for x86-64, which has no NPU: with a double of Rockchip's library it is tried there.
 APPLY = NativeProgram(
@@ -281,20 +284,21 @@ APPLY = NativeProgram(
     (
         Binary(
             _APPLY_LIBRARY,
-            _APPLY_SOURCES,
+            (_APPLY_SOURCES, "apply/glibc/*.c"),
             _PRELOAD_OPTIONS,
-            ("-shared", "-s"),
+            ("-shared", *_STRIPPED),
             libraries=("-ldl", "-lpthread"),
         ),
     ),
     {
         UCLIBC: (
-            _UCLIBC_NAMES,
+            _APPLY_UCLIBC_NAMES,
             Binary(
                 _APPLY_LIBRARY,
-                _APPLY_SOURCES,
-                (*_PRELOAD_OPTIONS, *_UCLIBC_OPTIONS),
-                (*_UCLIBC_LINK, "-shared"),
+                (_APPLY_SOURCES, "apply/uclibc/library.c", "driver/uclibc/preload.c"),
+                (*_PRELOAD_OPTIONS, "-Os", *_UCLIBC_OPTIONS),
+                (*_UCLIBC_LINK, "-shared", "-Wl,-z,defs"),
+                linked_against=(_APPLY_UCLIBC_NAMES.path,),
                 libraries=(_DIVISIONS,),
             ),
         )

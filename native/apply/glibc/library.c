@@ -1,5 +1,5 @@
 /* The functions of Rockchip's library, whether the program is linked with it or loads it later. */
-#include "apply.h"
+#include "../apply.h"
 
 #include <dlfcn.h>
 #include <link.h>
