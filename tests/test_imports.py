@@ -42,6 +42,7 @@ _PACKAGES: dict[str, set[str]] = {
         "accounting",
         "measured",
         "recorder",
+        "reports",
         "samplers",
         "storage",
         "system",
@@ -125,6 +126,7 @@ _ONLY = {
     },
     ("harness", "video"): {"VideoError", "clip", "probe"},
     ("apply", "accounting"): {"ledger"},
+    ("apply", "reports"): {"compare.difference"},
     ("apply", "measured"): {"messages", "plan", "runtimes.rknn.library_file"},
     ("fit", "accounting"): {"sizes"},
     ("fit", "measured"): {"messages", "plan"},
@@ -179,7 +181,7 @@ _LAYERS = {
     "recorder": (
         "errors signals pace phases marker marks moments process_tree phase_figures share_changes"
         " mark_readings program site far_site virtual_site recording npu_buffers memory_reader"
-        " recorder stored_form keeping"
+        " recorder stored_form repeats keeping"
         " summary task"
     ),
     "targets": (

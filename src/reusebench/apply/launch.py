@@ -17,7 +17,7 @@ from reusebench.apply.settings import HOOKS, REPORT_NAME, ApplySettings, with_fi
 from reusebench.apply.waiting import started_environment
 from reusebench.system.files import started_umask
 
-__all__ = ["applied_variables", "run"]
+__all__ = ["applied_variables", "new_report_folder", "run"]
 
 _WAITING = Path(__file__).with_name("waiting.py")
 _OUTPUT, _ERRORS = 1, 2
@@ -76,7 +76,7 @@ def run(
     """
     environment = started_environment()
     executable = find_executable(command, environment)
-    folder = _new_report_folder()
+    folder = new_report_folder()
     settings = replace(settings, report=folder / REPORT_NAME)
     variables = applied_variables(settings, executable, environment, show_step)
     assignments = [f"{name}={value}" for name, value in variables.items()]
@@ -90,7 +90,8 @@ def run(
         os.execve(words[0], [*words, *assignments, "--", *command], environment)
 
 
-def _new_report_folder() -> Path:
+def new_report_folder() -> Path:
+    """Return a new folder with the file that processes append to; raise ApplyError."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="reusebench-apply-"))
         (folder / REPORT_NAME).touch()

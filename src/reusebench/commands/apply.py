@@ -13,6 +13,7 @@ from reusebench.apply.launch import run
 from reusebench.apply.settings import ApplySettings
 from reusebench.apply.waiting import started_environment
 from reusebench.commands.reply import give, json_option, reply_of, say, warn
+from reusebench.commands.sites import BoardFiles, board_files
 from reusebench.system.package import python_command
 
 __all__ = ["apply"]
@@ -48,6 +49,52 @@ _PATH = click.Path(path_type=Path)
     multiple=True,
     help="With --deploy: form of the library for RKNN; repeatable. Default: this machine's.",
 )
+@click.option(
+    "--compare",
+    is_flag=True,
+    help="Run it as it is and applied, in turns; tell what that saves and whether all is equal.",
+)
+@click.option(
+    "--repeats",
+    type=click.IntRange(1),
+    metavar="N",
+    help="--compare: measured runs of each side. Default: 3.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help=(
+        "--compare: seconds after which a run has failed. Default: an hour for the first one, for"
+        " others ten times the longest before, at least a minute."
+    ),
+)
+@click.option(
+    "--duration",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="S",
+    help="--compare: seconds after which a program that does not end by itself gets SIGTERM.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="--compare: exit with 2 if the runs do not decide whether it is equal, or worse.",
+)
+@click.option(
+    "--name", metavar="NAME", help="--compare: its name in reports. Default: its base name."
+)
+@click.option(
+    "--storage",
+    type=_PATH,
+    metavar="DIR",
+    help="--compare: storage of the runs. Default: this board's.",
+)
+@click.option(
+    "--target",
+    metavar="BOARD",
+    help="The board on which it runs: vboard:CHIP. Default: this machine.",
+)
+@board_files
 @click.option(_ENDED, type=_PATH, hidden=True, help="The folder of its report; ours alone.")
 @json_option
 @click.argument("command", metavar="", nargs=-1, type=click.UNPROCESSED)
@@ -55,6 +102,17 @@ def apply(
     at_once: int | None,
     deploy_to: Path | None,
     forms: Sequence[str],
+    compare: bool,
+    repeats: int | None,
+    timeout: float | None,
+    duration: float | None,
+    strict: bool,
+    name: str | None,
+    storage: Path | None,
+    target: str | None,
+    rknn_library: Path | None,
+    readable: Sequence[Path],
+    writable: Sequence[Path],
     ended: Path | None,
     command: Sequence[str],
 ) -> int:
@@ -63,6 +121,10 @@ def apply(
     It is not changed: a library is preloaded for RKNN, and Python gets hooks for ONNX Runtime,
     OpenVINO and LiteRT. Its input, output and exit code are passed through. At its end standard
     error tells what was shared, and what was left alone and why.
+
+    --compare exits with 0 if it gives the same and nothing became worse, by more than 5 % and more
+    than noise; with 1 if it did, or if applied it fails or the NPU reads wrong memory; with 2 if
+    that cannot be told: it fails as it is, or with --strict.
     """
     if ended:
         return _show(ended, command[:-1], command[-1])
@@ -75,6 +137,24 @@ def apply(
         raise click.UsageError("--arch belongs to --deploy; a program that is run has its own")
     if not command:
         raise click.UsageError("there is no program: put it after --")
+    files = BoardFiles(rknn_library, tuple(readable), tuple(writable))
+    if not compare and any((repeats, timeout, duration, strict, name, storage)):
+        raise click.UsageError(
+            "--repeats, --timeout, --duration, --strict, --name and --storage are for --compare:"
+            " add it, or leave them out"
+        )
+    if duration and timeout:
+        raise click.UsageError(
+            "--duration ends the program, and --timeout says that it has failed: leave one out"
+        )
+    if compare or target or files.are_given:
+        # Not at the top: what starts a program on this machine does not need it.
+        from reusebench.commands.comparing import ComparisonOptions, compare_program, run_on_board
+
+        if not compare:
+            return run_on_board(target, command, settings, files)
+        options = ComparisonOptions(repeats or 3, timeout, duration, strict, name, storage)
+        return compare_program(target, command, settings, files, options)
     is_json = reply_of().is_json
     after = python_command("reusebench", "apply", *["--json"] * is_json, _ENDED)
     return run(command, settings, after, is_json, _notice)

@@ -10,6 +10,7 @@ from typing import Any, Optional, Union
 
 import msgspec
 
+from reusebench.apply.comparison.document import ComparedProgram
 from reusebench.apply.deploy import Deployed
 from reusebench.apply.outcome import Outcome
 from reusebench.apply.reasons import sentence_for
@@ -336,7 +337,7 @@ _RESULTS: dict[str, tuple[Any, ...]] = {
     "runs prune": (PruningResult,),
     "doctor": (PartsResult,),
     "fit": (FitAnswer,),
-    "apply": (ApplyResult, DeployResult),
+    "apply": (ApplyResult, ComparedProgram, DeployResult),
     "plan": (PlanResult,),
     "models list": (list[NetworkRow],),
     "models build": (PathResult,),

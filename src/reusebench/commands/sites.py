@@ -6,16 +6,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from reusebench.commands.options import PATH
-from reusebench.recorder.site import LOCAL_SITE, Site
+if TYPE_CHECKING:
+    from reusebench.recorder.site import Site
+    from reusebench.targets.machine import Reach
 
 __all__ = ["BoardFiles", "board_files", "site_of"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+#: That of commands/options.py, whose imports would delay the start of an applied program.
+_PATH = click.Path(path_type=Path)
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class BoardFiles:
     #: Files and folders besides those that its command line names.
     readable: tuple[Path, ...] = ()
     writable: tuple[Path, ...] = ()
+    #: Files of ours.
+    own: Reach | None = None
 
     @property
     def are_given(self) -> bool:
@@ -38,14 +43,14 @@ def board_files(command: _Command) -> _Command:
     options = (
         click.option(
             "--rknn-library",
-            type=PATH,
+            type=_PATH,
             metavar="FILE",
             help="Rockchip's library for the virtual board. Default: the newest one that is here.",
         ),
         click.option(
             "--read",
             "readable",
-            type=PATH,
+            type=_PATH,
             metavar="PATH",
             multiple=True,
             help=(
@@ -56,7 +61,7 @@ def board_files(command: _Command) -> _Command:
         click.option(
             "--write",
             "writable",
-            type=PATH,
+            type=_PATH,
             metavar="PATH",
             multiple=True,
             help="Likewise, to which it writes; /tmp is its own. Repeatable.",
@@ -77,6 +82,8 @@ def site_of(target: str | None, command: Sequence[str], files: BoardFiles) -> It
             " vboard:CHIP, or leave them out"
         )
     if target is None:
+        from reusebench.recorder.site import LOCAL_SITE
+
         yield LOCAL_SITE
     elif is_virtual:
         yield _virtual_site(target, command, files)
@@ -85,7 +92,8 @@ def site_of(target: str | None, command: Sequence[str], files: BoardFiles) -> It
             yield site
 
 
-# The imports are not at the top: they would add to the memory that is measured on this machine.
+# The imports are not at the top: they would add to the memory that is measured on this machine,
+# and delay the start of an applied program.
 
 
 def _virtual_site(target: str, command: Sequence[str], files: BoardFiles) -> Site:
@@ -96,7 +104,11 @@ def _virtual_site(target: str, command: Sequence[str], files: BoardFiles) -> Sit
     from reusebench.targets.rknn_library import read_library
 
     library = None if files.rknn_library is None else read_library(files.rknn_library)
-    reach = Reach(_existing(files.readable, "--read"), _existing(files.writable, "--write"))
+    own = files.own or Reach()
+    reach = Reach(
+        (*_existing(files.readable, "--read"), *own.readable),
+        (*_existing(files.writable, "--write"), *own.writable),
+    )
     board = user_board(target, library, command, reach)
     facts: dict[str, Any] = {}
     describe_machine(target, facts)

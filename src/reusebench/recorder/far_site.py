@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from reusebench.accounting.ledger import Ledger
 from reusebench.recorder.errors import RecordError
@@ -35,6 +35,7 @@ __all__ = ["FarSite"]
 
 _STDIN = 0
 _STDOUT = 1
+_STDERR = 2
 #: The program's socket to the reader.
 _MARKER = 3
 _CHUNK_BYTES = 4096
@@ -114,9 +115,11 @@ class _StartedProgram:
         self._host = board.host
         self._input = _InputForwarder(self._process)
         self._output_accepted = True
-        self._output = None
-        if start.output is not None:
-            self._output = os.open(start.output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        #: Key: descriptor of the program.
+        self._files: dict[int, BinaryIO] = {}
+        for descriptor, path in ((_STDOUT, start.output), (_STDERR, start.errors)):
+            if path is not None:
+                self._files[descriptor] = path.open("wb")
         self.root = own_pid(self._host)
         self.ending = ProgramEnding()
 
@@ -158,9 +161,8 @@ class _StartedProgram:
     def close(self) -> None:
         """End the processes that the program has left behind."""
         self._process.close()
-        if self._output is not None:
-            os.close(self._output)
-            self._output = None
+        for file in self._files.values():
+            file.close()
 
     def _forward_output(self) -> None:
         for descriptor, data in self._process.written():
@@ -171,8 +173,8 @@ class _StartedProgram:
 
     def _print(self, descriptor: int, data: bytes) -> None:
         """Write the program's output; if nobody reads it, the program gets SIGPIPE as usual."""
-        if descriptor == _STDOUT and self._output is not None:
-            os.write(self._output, data)
+        if descriptor in self._files:
+            self._files[descriptor].write(data)
             return
         # If this process was started with the stream closed, the number may be another file's.
         stream = sys.stdout if descriptor == _STDOUT else sys.stderr

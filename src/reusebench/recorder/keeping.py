@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,25 +24,27 @@ class RunKeeper:
 
     def __init__(self, storage: Path, name: str, document: Mapping[str, msgspec.Raw]) -> None:
         """`document` is the run without results, in pytest-benchmark's form."""
+        #: Its name in traces.
+        self.run = f"{name}-{os.getpid()}"
         self._name = name
         self._writer = RunWriter(storage, name)
         self._document = document
         self._thread = ThreadPoolExecutor(1)
         self._pending: Future[Path] | None = None
-        self._latest: Program | None = None
+        self._latest: Sequence[Program] = ()
         # Called now, while its process cannot be taken for one of the program's.
         python_folder()
 
-    def keep(self, program: Program) -> None:
+    def keep(self, programs: Sequence[Program]) -> None:
         """Queue the unfinished run for writing. If writing fails, a later call may succeed."""
-        self._latest = program
-        # A queued write will write the latest program.
+        self._latest = programs
+        # A queued write will write the latest programs.
         if self._pending is None or self._pending.running() or self._pending.done():
             self._pending = self._thread.submit(self._write, is_finished=False)
 
-    def finish(self, program: Program) -> Path:
+    def finish(self, programs: Sequence[Program]) -> Path:
         """Write the finished run and return its path; raise OSError."""
-        self._latest = program
+        self._latest = programs
         self._thread.shutdown()
         return self._write(is_finished=True)
 
@@ -60,7 +62,7 @@ class RunKeeper:
 
     def _run(self) -> dict[str, Any]:
         now = datetime.datetime.now(datetime.timezone.utc).isoformat()
-        return {**self._document, "datetime": now, PROGRAMS: [self._latest]}
+        return {**self._document, "datetime": now, PROGRAMS: list(self._latest)}
 
 
 def made_in_fork(make: Callable[[], object]) -> dict[str, msgspec.Raw]:

@@ -7,7 +7,7 @@ import errno
 import os
 import resource
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,7 +33,7 @@ __all__ = [
 _PR_SET_CHILD_SUBREAPER = 36
 #: Signals that Python ignores and that programs expect to end them.
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGXFSZ)
-_STDOUT = 1
+_STDOUT, _STDERR = 1, 2
 _S = 10**9
 
 
@@ -43,8 +43,9 @@ class Start:
 
     #: Variables that are added to its environment.
     variables: Mapping[str, str] = field(default_factory=dict)
-    #: File for its standard output, which is emptied; None: this process's standard output.
+    #: Files for its standard output and standard error, which are emptied; None: this process's.
     output: Path | None = None
+    errors: Path | None = None
 
 
 AS_IT_IS = Start()
@@ -138,7 +139,7 @@ class StartedProgram:
                     command[0],
                     list(command),
                     {**os.environ, **start.variables},
-                    file_actions=[*actions, *_output_actions(start.output)],
+                    file_actions=[*actions, *_output_actions(start)],
                     setsigdef=_RESET_SIGNALS,
                 )
         except OSError as error:
@@ -274,12 +275,12 @@ def _no_process(pid: int) -> RecordError:
     )
 
 
-def _output_actions(output: Path | None) -> list[tuple[Any, ...]]:
-    """Return the file actions that open the file as standard output."""
-    if output is None:
-        return []
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    return [(os.POSIX_SPAWN_OPEN, _STDOUT, os.fspath(output), flags, 0o600)]
+def _output_actions(start: Start) -> Iterator[tuple[Any, ...]]:
+    """Yield the file actions that open the files as standard output and standard error."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    for stream, path in ((_STDOUT, start.output), (_STDERR, start.errors)):
+        if path is not None:
+            yield (os.POSIX_SPAWN_OPEN, stream, os.fspath(path), flags, 0o600)
 
 
 def _not_started(program: str, error: OSError) -> RecordError:

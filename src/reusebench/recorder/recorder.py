@@ -181,14 +181,20 @@ class _Recorder:
             self._name_left_processes(now_ns)
         if now_ns >= self._keep_at_ns:
             self._keep_so_far(now_ns)
-        if self._cut_at_ns is not None and now_ns >= self._cut_at_ns:
+        if self._is_time_over(now_ns):
             self._cut(now_ns)
 
+    def _is_time_over(self, now_ns: int) -> bool:
+        if self._cut_at_ns is None:
+            return False
+        has_left = self._recording.is_cut and self._program.has_left_processes()
+        return has_left or now_ns >= self._cut_at_ns
+
     def _cut(self, now_ns: int) -> None:
-        """End the program and all that it has started, whose time is over."""
+        """Ask the program to end; kill it if it stays, and what it leaves behind."""
         self._cut_at_ns = now_ns + _LEAVE_NS
-        self._reader.discover(now_ns)
         if self._recording.is_cut or self._program.has_left_processes():
+            self._reader.discover(now_ns)
             self._program.kill([process.pid for process in self._reader.live])
         else:
             self._program.send(signal.SIGTERM)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import os
-import re
 import signal
 import tempfile
 from collections.abc import Sequence
@@ -14,30 +12,21 @@ from pathlib import Path
 from reusebench.recorder.errors import RecordError
 from reusebench.recorder.keeping import RunKeeper, made_in_fork
 from reusebench.recorder.marks import Marks
-from reusebench.recorder.phases import phase_name
 from reusebench.recorder.program import RecordedProgram, command_of
-from reusebench.recorder.recorder import SAMPLE_HZ, record
+from reusebench.recorder.recorder import record
 from reusebench.recorder.recording import Recording
+from reusebench.recorder.repeats import Repeats, name_of
 from reusebench.recorder.site import Site
-from reusebench.recorder.stored_form import (
-    outcome_of,
-    run_document,
-    stored_phases,
-    stored_repeat,
-    trace_of,
-)
+from reusebench.recorder.stored_form import outcome_of, run_document
 from reusebench.recorder.summary import print_figures, print_notice, print_summary
 from reusebench.samplers.npu import has_npu
 from reusebench.samplers.system_memory import read_system
-from reusebench.storage.recorded_program import PROGRAM_SCHEMA, Program, ProgramRepeat
+from reusebench.storage.recorded_program import Program
 from reusebench.storage.refused_run import refusal_of, where_it_is
-from reusebench.storage.trace import write_trace
 from reusebench.targets.errors import ConnectionLost
 
-__all__ = ["Task", "record_program"]
+__all__ = ["Task", "check_storage", "record_program", "run_keeper"]
 
-#: Characters that names of trace files do not have.
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 #: Exit codes if the program succeeded, and its run is stored elsewhere, or not at all.
 _MISPLACED = 1
 _NOT_STORED = 2
@@ -75,7 +64,7 @@ def record_program(task: Task) -> int:
     _check(task)
     session = _Session(task)
     outcome, code = session.record_all()
-    if not session.recordings:
+    if not session.repeats.recordings:
         return code
 
     # Ctrl-C does not prevent storing.
@@ -89,24 +78,25 @@ def record_program(task: Task) -> int:
 
 def _check(task: Task) -> None:
     """Raise RecordError or SamplerError for what prevents a recording, before anything runs."""
-    if not task.project.is_dir():
-        raise RecordError(
-            f"{task.project} is not a folder. --project DIR is the checkout whose commit is stored"
-            " with the run"
-        )
-    try:
-        task.storage.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=task.storage):
-            pass
-    except OSError as error:
-        raise _cannot_store(task.storage, error) from None
+    check_storage(task.storage, task.project)
     read_system(task.site.host)
 
 
-def _cannot_store(storage: Path, error: OSError) -> RecordError:
-    return RecordError(
-        f"cannot store in {storage} ({error.strerror}). Name another folder with --storage DIR"
-    )
+def check_storage(storage: Path, project: Path) -> None:
+    """Raise RecordError if a run of the project cannot be stored there."""
+    if not project.is_dir():
+        raise RecordError(
+            f"{project} is not a folder. --project DIR is the checkout whose commit is stored"
+            " with the run"
+        )
+    try:
+        storage.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=storage):
+            pass
+    except OSError as error:
+        raise RecordError(
+            f"cannot store in {storage} ({error.strerror}). Name another folder with --storage DIR"
+        ) from None
 
 
 class _Session:
@@ -115,18 +105,11 @@ class _Session:
     def __init__(self, task: Task) -> None:
         self._task = task
         words = task.command or command_of(task.site.host, task.pid or 0)
-        # A word of a command line may hold any bytes; the stored form is text.
-        self._command = tuple(os.fsencode(word).decode(errors="replace") for word in words)
-        base_name = os.fsencode(Path(self._command[0]).name)
-        self._name = task.name or phase_name(base_name) or "program"
-        # The time of the start names the run.
-        started = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d_%H%M%S}"
-        self._run = f"{started}-{os.getpid()}"
-
-        document = made_in_fork(lambda: run_document(task.project, task.site.facts()))
-        self._keeper = RunKeeper(task.storage, started, document)
-        self.recordings: list[Recording] = []
-        self._stored: list[ProgramRepeat] = []
+        name = task.name or name_of(words)
+        self._keeper = run_keeper(task.storage, task.project, task.site)
+        self.repeats = Repeats(
+            self._keeper.run, name, words, task.storage, is_attached=task.pid is not None
+        )
 
     def record_all(self) -> tuple[str, int]:
         """Record repeats until one fails or the user ends one; return its outcome and exit code."""
@@ -138,10 +121,10 @@ class _Session:
             except KeyboardInterrupt:  # before the program has started
                 return outcome, code
             except ConnectionLost as error:  # before the program has started
-                if not self.recordings:
+                if not self.repeats.recordings:
                     raise
                 return self._connection_lost(str(error))
-            self._add(recording)
+            self.repeats.add(recording)
             if recording.lost:
                 return self._connection_lost(recording.lost)
             outcome = outcome_of(recording, self._task.ok_exits)
@@ -159,10 +142,10 @@ class _Session:
 
     def finish(self, outcome: str) -> int:
         """Store the run and show it; return the exit code if the program's own is 0."""
-        program = self._program(outcome, self.recordings, self._stored)
+        program = self.repeats.program(outcome)
         storage = self._task.storage
         try:
-            stored = self._keeper.finish(program)
+            stored = self._keeper.finish([program])
         except OSError as error:
             return self._finish_elsewhere(program, error)
         print_summary(program, stored, storage)
@@ -183,8 +166,7 @@ class _Session:
                 f" {rest}"
             )
             return _NOT_STORED
-        for number, recording in enumerate(self.recordings, start=1):
-            self._write_trace(stored.parent.parent, number, recording)
+        self.repeats.write_traces(stored.parent.parent)
         print_summary(program, stored, stored.parent.parent)
         print_notice(where_it_is(storage, refusal, stored))
         return _MISPLACED
@@ -206,32 +188,14 @@ class _Session:
 
     def _keep(self, recording: Recording) -> None:
         """Store the readings of a repeat that is still running."""
-        repeats = [*self._stored, stored_repeat(recording, trace="")]
-        self._keeper.keep(self._program("cut_off", [*self.recordings, recording], repeats))
+        self._keeper.keep([self.repeats.unfinished_program(recording)])
 
-    def _add(self, recording: Recording) -> None:
-        self.recordings.append(recording)
-        trace = self._write_trace(self._task.storage, len(self.recordings), recording)
-        self._stored.append(stored_repeat(recording, trace))
 
-    def _write_trace(self, storage: Path, number: int, recording: Recording) -> str:
-        safe_name = _UNSAFE.sub("-", self._name).strip("-.") or "program"
-        return write_trace(storage, self._run, f"{safe_name}-{number}", trace_of(recording))
-
-    def _program(
-        self, outcome: str, recordings: Sequence[Recording], repeats: Sequence[ProgramRepeat]
-    ) -> Program:
-        return Program(
-            schema=PROGRAM_SCHEMA,
-            run=self._run,
-            name=self._name,
-            command=self._command,
-            attached=self._task.pid is not None,
-            sample_hz=SAMPLE_HZ,
-            outcome=outcome,
-            repeats=tuple(repeats),
-            phases=stored_phases(recordings),
-        )
+def run_keeper(storage: Path, project: Path, site: Site) -> RunKeeper:
+    """Return the keeper of a new run, which the time of its start names."""
+    started = f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%d_%H%M%S}"
+    document = made_in_fork(lambda: run_document(project, site.facts()))
+    return RunKeeper(storage, started, document)
 
 
 def _marks(task: Task) -> Marks:

@@ -28,6 +28,11 @@ class VirtualSite(LocalSite):
         self._board = board
         self._facts = facts
 
+    @property
+    def architecture(self) -> str:
+        """The architecture of its programs."""
+        return self._board.library.architecture
+
     def facts(self) -> dict[str, Any]:
         """Return the facts."""
         return {**super().facts(), **self._facts}

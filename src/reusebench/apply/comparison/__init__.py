@@ -1,0 +1,1 @@
+"""Compares a program as it is with the same program applied: memory, time and outputs."""
