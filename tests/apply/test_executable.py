@@ -9,12 +9,19 @@ import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from reusebench.apply import executable
 from reusebench.apply.elf import ElfFile, read_elf
 from reusebench.apply.errors import ApplyError
-from reusebench.apply.executable import Executable, find_executable, not_started
+from reusebench.apply.executable import (
+    Executable,
+    check_machine,
+    find_executable,
+    not_started,
+)
 
 _PYTHON = Path(sys.executable)
 
@@ -186,3 +193,20 @@ def test_a_damaged_file_is_no_program(tmp_path: Path) -> None:
         read_elf(file)
         file.write_bytes(whole[:place])
         read_elf(file)
+
+
+def test_a_program_for_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told before anything is compiled for it, unless the kernel has an emulator."""
+    program = tmp_path / "program"
+    program.write_bytes(_elf(183, 2, b"/lib/ld-linux-aarch64.so.1"))
+    program.chmod(0o755)
+    monkeypatch.setattr(executable, "_EMULATED", tmp_path / "binfmt")
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine="aarch64"))
+    check_machine(_found(program))
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine="x86_64"))
+    with pytest.raises(ApplyError, match="is for aarch64, and this machine is x86_64") as raised:
+        check_machine(_found(program))
+    assert raised.value.exit_code == 126
+    (tmp_path / "binfmt").mkdir()
+    (tmp_path / "binfmt" / "qemu-aarch64").touch()
+    check_machine(_found(program))

@@ -13,7 +13,7 @@ from reusebench.apply.elf import ElfFile, read_elf
 from reusebench.apply.errors import ApplyError
 from reusebench.system.files import open_regular
 
-__all__ = ["Executable", "find_executable", "not_started"]
+__all__ = ["Executable", "check_machine", "find_executable", "not_started"]
 
 #: Exit codes of shells.
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -29,6 +29,12 @@ _WITH_VALUE = "WXcm"
 _LAST = "cm"
 #: The loaders of C libraries, by a part of the file's name.
 _LOADERS = {"ld-musl": "musl", "ld-uClibc": "uclibc", "ld-linux": "glibc"}
+#: Key: machine (uname -m); value: the architectures whose programs its kernel executes.
+_RUN_BY = {"x86_64": ("x86_64",), "aarch64": ("aarch64", "armhf"), "armv7l": ("armhf",)}
+#: Programs that the kernel executes by an emulator, by name.
+_EMULATED = Path("/proc/sys/fs/binfmt_misc")
+#: Names of architectures there.
+_EMULATORS = {"aarch64": "aarch64", "armhf": "arm", "x86_64": "x86_64"}
 _CAPABILITIES = "security.capability"
 
 
@@ -95,6 +101,20 @@ def find_executable(command: Sequence[str], environment: Mapping[str, str]) -> E
             path = _find(words[0], environment)
         has_rights = _has_rights(path)  # those of a script do not count
     return Executable(path, tuple(words), _elf_of(path), has_rights)
+
+
+def check_machine(executable: Executable) -> None:
+    """Raise ApplyError if the program is for another machine, and nothing here emulates it."""
+    architecture, machine = executable.architecture, os.uname().machine
+    if architecture is None or architecture in _RUN_BY.get(machine, (architecture,)):
+        return
+    if any(_EMULATED.glob(f"*{_EMULATORS[architecture]}*")):
+        return
+    raise ApplyError(
+        f"{executable.path} is for {architecture}, and this machine is {machine}. Run it on its"
+        " board, or with --target vboard:CHIP on the virtual one",
+        _NOT_EXECUTABLE,
+    )
 
 
 def not_started(program: str, number: int) -> ApplyError:

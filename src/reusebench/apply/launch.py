@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from reusebench.apply.errors import ApplyError
-from reusebench.apply.executable import Executable, find_executable
+from reusebench.apply.executable import Executable, check_machine, find_executable
 from reusebench.apply.rknn import form_for
 from reusebench.apply.settings import HOOKS, REPORT_NAME, ApplySettings, with_first
 from reusebench.apply.waiting import started_environment
@@ -76,6 +76,7 @@ def run(
     """
     environment = started_environment()
     executable = find_executable(command, environment)
+    check_machine(executable)
     folder = new_report_folder()
     settings = replace(settings, report=folder / REPORT_NAME)
     variables = applied_variables(settings, executable, environment, show_step)
@@ -84,8 +85,8 @@ def run(
 
     words = [sys.executable, "-I", "-S", str(_WAITING)]
     words += [str(_ERRORS if is_output_json else _OUTPUT), str(len(after)), *after]
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed
+        stream.flush()
     with started_umask():
         os.execve(words[0], [*words, *assignments, "--", *command], environment)
 

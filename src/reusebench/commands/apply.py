@@ -19,8 +19,8 @@ from reusebench.system.package import python_command
 __all__ = ["apply"]
 
 _ENDED = "--ended"
-#: That of commands/options.py, whose imports would delay the start of the program.
 _FORMS = ("aarch64", "armhf", "armhf-uclibc")
+#: That of commands/options.py, whose imports would delay the start of the program.
 _PATH = click.Path(path_type=Path)
 
 
