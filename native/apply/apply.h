@@ -73,7 +73,7 @@ struct model {
 struct content {
     const void *bytes;
     uint32_t size;
-    void *read;       /* to be freed; NULL if it is the program's own */
+    void *read;       /* to be given back; NULL if it is the program's own */
     const char *path; /* the file that was read, or NULL */
 };
 

@@ -2,10 +2,24 @@
 #include "apply.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+void forget_content(struct content *content)
+{
+    if (content->read)
+        munmap(content->read, content->size);
+    content->bytes = content->read = NULL;
+}
+
+/* Pages of its own go back to the system at once; those of malloc might stay. */
+static void *allocate_pages(size_t bytes)
+{
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
 
 static bool read_file(struct content *content, const char *path)
 {
@@ -15,7 +29,7 @@ static bool read_file(struct content *content, const char *path)
         return false;
     bool is_usable = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
                      (uint64_t)status.st_size <= UINT32_MAX;
-    content->read = is_usable ? malloc((size_t)status.st_size) : NULL;
+    content->read = is_usable ? allocate_pages((size_t)status.st_size) : NULL;
     size_t done = 0;
     while (content->read && done < (size_t)status.st_size) {
         ssize_t count = read(fd, (char *)content->read + done, (size_t)status.st_size - done);
@@ -25,10 +39,10 @@ static bool read_file(struct content *content, const char *path)
     }
     close(fd);
     content->bytes = content->read;
-    content->size = (uint32_t)done;
-    if (content->read && done == (size_t)status.st_size)
+    content->size = is_usable ? (uint32_t)status.st_size : 0;
+    if (content->read && done == content->size)
         return true;
-    free(content->read);
+    forget_content(content);
     return false;
 }
 
@@ -42,12 +56,6 @@ bool read_content(struct content *content, const void *model_or_path, uint32_t s
         return true;
     content->path = model_or_path;
     return read_file(content, model_or_path);
-}
-
-void forget_content(struct content *content)
-{
-    free(content->read);
-    content->bytes = content->read = NULL;
 }
 
 /* The end of MurmurHash3 (Austin Appleby, public domain): each bit changes each other one. */

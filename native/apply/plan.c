@@ -81,15 +81,17 @@ static void read_plan(const char *path)
         note_left_alone("plan_unreadable");
         return;
     }
-    char *text = realloc(content.read, (size_t)content.size + 1);
+    char *text = malloc((size_t)content.size + 1);
     if (text) {
+        memcpy(text, content.bytes, content.size);
         text[content.size] = '\0';
         if (strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) == 0)
             read_lines(text);
         else
             note_left_alone("plan_unreadable");
     }
-    free(text ? text : content.read);
+    free(text);
+    forget_content(&content);
 }
 
 bool has_plan(void)
