@@ -10,7 +10,7 @@ import pytest
 
 from reusebench.apply.errors import ApplyError
 from reusebench.apply.report import Digest, read_reports, take_reports, totals
-from reusebench.apply.settings import REPORT_NAME
+from reusebench.apply.settings import PROBLEMS_NAME, REPORT_NAME
 
 _LINE: dict[str, Any] = {
     "runtime": "rknn",
@@ -58,13 +58,15 @@ def test_the_folder_is_taken_with_its_reports(tmp_path: Path) -> None:
     for place in (asked, tmp_path):
         folder.mkdir()
         _written(folder / REPORT_NAME, json.dumps(_LINE))
+        (folder / PROBLEMS_NAME).write_text("no compiler" if place == asked else "")
         reports = take_reports(folder, {"REUSEBENCH_APPLY_REPORT": str(place)}, warnings.append)
         assert len(reports) == (place == asked)
         assert not folder.exists()
     assert asked.read_text() == f"before\n{json.dumps(_LINE)}\n"
     assert [str(warning) for warning in warnings] == [
+        "no compiler",
         f"the report cannot be appended to {tmp_path} (Is a directory), which"
-        " REUSEBENCH_APPLY_REPORT names. Name a file that is writable"
+        " REUSEBENCH_APPLY_REPORT names. Name a file that is writable",
     ]
 
 

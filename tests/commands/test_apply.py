@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.replies import result_of
+from tests.commands.replies import reply_in, result_of
 from tests.helpers.support import Ended, Reusebench, user_environment
 
 pytestmark = pytest.mark.process
@@ -105,3 +105,13 @@ def test_a_kernel_that_refuses_the_program(tmp_path: Path) -> None:
     done = _run("--", text)
     assert done.exit_code == 126
     assert f"Error: {text}: it cannot be executed (Exec format error)" in done.err
+
+
+def test_what_cannot_be_applied_is_told_and_the_program_runs(tmp_path: Path) -> None:
+    """The library for RKNN cannot be compiled into such a cache."""
+    (tmp_path / "librknnrt.so").touch()
+    variables = {"XDG_CACHE_HOME": "/proc/none", "LD_LIBRARY_PATH": str(tmp_path)}
+    done = _run("--json", "--", "sh", "-c", "exit 3", **variables)
+    assert done.exit_code == 3
+    (warning,) = reply_in(done)["warnings"]
+    assert warning.startswith("RKNN is left alone: cannot write /proc/none/reusebench/apply")

@@ -13,7 +13,7 @@ from typing import NoReturn
 from reusebench.apply.errors import ApplyError
 from reusebench.apply.executable import Executable, check_machine, find_executable
 from reusebench.apply.rknn import form_for
-from reusebench.apply.settings import HOOKS, REPORT_NAME, ApplySettings, with_first
+from reusebench.apply.settings import HOOKS, PROBLEMS_NAME, REPORT_NAME, ApplySettings, with_first
 from reusebench.apply.waiting import started_environment
 from reusebench.system.files import started_umask
 
@@ -30,22 +30,26 @@ def applied_variables(
     executable: Executable,
     environment: Mapping[str, str],
     show_step: Callable[[str], None],
+    warn: Callable[[str], None],
 ) -> dict[str, str]:
     """Return the variables to add to a program's environment.
 
-    The library is compiled if need be; `show_step` says so, and what prevents it.
+    The library is compiled if need be; `warn` gets what prevents that.
     """
     variables = settings.variables()
     if os.pathsep not in str(HOOKS):
         variables.update(with_first("PYTHONPATH", str(HOOKS), environment))
-    library = _library(executable, environment, show_step)
+    library = _library(executable, environment, show_step, warn)
     if library:
         variables.update(with_first("LD_PRELOAD", library, environment))
     return variables
 
 
 def _library(
-    executable: Executable, environment: Mapping[str, str], show_step: Callable[[str], None]
+    executable: Executable,
+    environment: Mapping[str, str],
+    show_step: Callable[[str], None],
+    warn: Callable[[str], None],
 ) -> str | None:
     """Return the library's path; None if there is none, for the program runs without it then."""
     form = form_for(executable, environment)
@@ -57,7 +61,7 @@ def _library(
     try:
         return library_path(form, show_step)
     except ApplyError as error:
-        show_step(f"RKNN is left alone: {error}")
+        warn(f"RKNN is left alone: {error}")
         return None
 
 
@@ -79,7 +83,9 @@ def run(
     check_machine(executable)
     folder = new_report_folder()
     settings = replace(settings, report=folder / REPORT_NAME)
-    variables = applied_variables(settings, executable, environment, show_step)
+    problems: list[str] = []
+    variables = applied_variables(settings, executable, environment, show_step, problems.append)
+    (folder / PROBLEMS_NAME).write_text("\n".join(problems), encoding="utf-8")
     assignments = [f"{name}={value}" for name, value in variables.items()]
     after = [*after, str(folder), "--", *command]
 

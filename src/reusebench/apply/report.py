@@ -12,7 +12,7 @@ from typing import Optional
 import msgspec
 
 from reusebench.apply.errors import ApplyError
-from reusebench.apply.settings import PREFIX, REPORT_NAME
+from reusebench.apply.settings import PREFIX, PROBLEMS_NAME, REPORT_NAME
 
 __all__ = ["Digest", "ProcessReport", "Totals", "read_reports", "take_reports", "totals"]
 
@@ -80,12 +80,14 @@ def read_reports(file: Path) -> tuple[ProcessReport, ...]:
 def take_reports(
     folder: Path, environment: Mapping[str, str], warn: Callable[[object], None]
 ) -> tuple[ProcessReport, ...]:
-    """Return the reports in the folder, and remove it; `warn` gets what prevents that.
+    """Return the reports in the folder, and remove it; `warn` gets what could not be done.
 
     If the user asked for a report in the environment, its lines are appended to that file.
     """
     report = folder / REPORT_NAME
     try:
+        for problem in (folder / PROBLEMS_NAME).read_text(encoding="utf-8").splitlines():
+            warn(problem)
         _append(report, environment.get(f"{PREFIX}REPORT"))
         return read_reports(report)
     except ApplyError as error:

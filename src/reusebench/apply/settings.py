@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["HOOKS", "PREFIX", "REPORT_NAME", "ApplySettings", "with_first"]
+__all__ = ["HOOKS", "PREFIX", "PROBLEMS_NAME", "REPORT_NAME", "ApplySettings", "with_first"]
 
 #: Folder for PYTHONPATH. It is all that Python needs in production, and imports nothing of ours.
 HOOKS = Path(__file__).with_name("hooks")
@@ -14,6 +14,8 @@ HOOKS = Path(__file__).with_name("hooks")
 PREFIX = "REUSEBENCH_APPLY_"
 #: Name of the report in a folder of its own.
 REPORT_NAME = "report.jsonl"
+#: Name of the file beside it with what could not be applied, a sentence a line.
+PROBLEMS_NAME = "problems.txt"
 
 
 @dataclass(frozen=True)

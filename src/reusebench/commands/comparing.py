@@ -22,7 +22,7 @@ from reusebench.apply.report import read_reports
 from reusebench.apply.settings import PREFIX, REPORT_NAME, ApplySettings
 from reusebench.apply.summary import report_lines
 from reusebench.apply.waiting import started_environment
-from reusebench.commands.reply import give, reply_of
+from reusebench.commands.reply import give, reply_of, warn
 from reusebench.commands.results import ApplyResult
 from reusebench.commands.sites import BoardFiles, site_of
 from reusebench.recorder.marks import Marks
@@ -172,7 +172,7 @@ def _variables(
 ) -> Callable[[ApplySettings], Mapping[str, str]]:
     """Return the function from settings to the variables of the applied program."""
     if not isinstance(site, VirtualSite):
-        return lambda settings: applied_variables(settings, executable, environment, _notice)
+        return lambda settings: applied_variables(settings, executable, environment, _notice, warn)
     architecture = site.architecture
     APPLY.ensure(architecture, _notice)
     library = str(APPLY.path(architecture))

@@ -79,7 +79,13 @@ def compiler_for(architecture: str, show_step: Callable[[str], None]) -> Compile
         return own
     if not _ziglang.cache_info().currsize:
         show_step("fetching a C compiler (ziglang, from PyPI, 90 MB; removed afterwards)")
-    package = _ziglang().path
+    try:
+        package = _ziglang().path
+    except TargetError as error:
+        raise TargetError(
+            f"{error}. Install one (Debian: apt install {missing_package(architecture)}) and try"
+            " again"
+        ) from None
     caches = dict.fromkeys(("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"), str(package / "cache"))
     triple = f"{_TRIPLES[architecture]}.{_GLIBC}"
     command = python_command("ziglang", "cc", "-target", triple)
@@ -96,8 +102,5 @@ def _ziglang() -> OwnFolder:
     if done.returncode:
         folder.close()
         last_words = done.stderr.strip().rpartition("\n")[2]
-        raise TargetError(
-            f"no C compiler: pip could not install ziglang ({last_words}). "
-            f"Install one (Debian: apt install {missing_package('armhf')}) and try again"
-        )
+        raise TargetError(f"no C compiler: pip could not install ziglang ({last_words})")
     return folder
