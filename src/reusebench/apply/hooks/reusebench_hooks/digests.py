@@ -56,7 +56,7 @@ class Digests:
             self._sums[model] = (self._sums.get(model, 0) + number) % (1 << _BITS)
 
     def by_model(self) -> Dict[str, Dict[str, Any]]:
-        """Return what the report has."""
+        """Return the digests as the report has them."""
         with self._lock:
             return {
                 model: {"runs": runs, "sum": f"{self._sums[model]:032x}"}

@@ -13,82 +13,26 @@ import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from reusebench_hooks import settings
+from reusebench_hooks.arena import Arena
 from reusebench_hooks.digests import Digests
-from reusebench_hooks.model_files import LeftAlone, Model, read_model
-from reusebench_hooks.plan import PlannedContext, read_plan
+from reusebench_hooks.model_files import Model
+from reusebench_hooks.plan import PlannedContext, RuntimePlan, read_plan
 from reusebench_hooks.report import Report
+from reusebench_hooks.session_keys import Key, Request, request_of
 from reusebench_hooks.session_options import Recorder
 from reusebench_hooks.turns import Turns
 
-_CPU = "CPUExecutionProvider"
-#: Providers that leave all standard operators to the CPU.
-_SAFE_PROVIDERS = frozenset((_CPU, "AzureExecutionProvider"))
-#: Operators whose outputs depend on former runs of the session, or that call the program.
-_NOT_SHARED = {
-    "RandomNormal": "random_operators",
-    "RandomNormalLike": "random_operators",
-    "RandomUniform": "random_operators",
-    "RandomUniformLike": "random_operators",
-    "Multinomial": "random_operators",
-    "Bernoulli": "random_operators",
-    "Dropout": "random_operators",
-    "BiasDropout": "random_operators",
-    "BitmaskDropout": "random_operators",
-    "BitmaskBiasDropout": "random_operators",
-    "Sampling": "random_operators",
-    "PythonOp": "custom_operators",
-    "PythonOpGrad": "custom_operators",
-    "EPContext": "other_providers",
-}
-#: Domains of the runtime's own operators.
-_OWN_DOMAINS = frozenset(("", "ai.onnx", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc"))
-
-_Key = Tuple[Any, ...]
-
-
-class _Request(NamedTuple):
-    """A session that the program asks for."""
-
-    model: Optional[Model]
-    key: Optional[_Key]
-    reason: Optional[str]
-    line: Optional[PlannedContext] = None
+#: Calls that run a session, and the place of the options of a run among their arguments.
+_RUNS = {"run": 2, "run_with_ort_values": 2, "run_with_iobinding": 1, "run_with_ortvaluevector": 0}
 
 
 class _Native(NamedTuple):
     """What is known of a native session."""
 
-    name: str
+    model: str
     takes_turns: bool
-
-
-def _objection(model: Model, own_domains: frozenset[str]) -> Optional[str]:
-    """Return why sessions of the model are left alone; None if they may become one."""
-    for domain, name in sorted(model.contents.operators):
-        if domain not in own_domains:
-            return "custom_operators"
-        if name in _NOT_SHARED:
-            return _NOT_SHARED[name]
-    return None
-
-
-def _providers_key(
-    requested: Optional[Any], options: Optional[Any], available: List[str]
-) -> Tuple[Any, ...]:
-    """Return the providers that a session gets, with their options."""
-    if requested is None:
-        if not _SAFE_PROVIDERS.issuperset(available):
-            raise LeftAlone("other_providers")
-        return ()
-    entries = []
-    for index, entry in enumerate(requested):
-        name, own = (entry, {}) if isinstance(entry, str) else entry
-        own = options[index] if options else own
-        if name in available:
-            entries.append((name, tuple(sorted((str(key), str(own[key])) for key in own))))
-    if not _SAFE_PROVIDERS.issuperset(name for name, _ in entries):
-        raise LeftAlone("other_providers")
-    return tuple(entries)
+    #: Whether the arena is shrunk after each run.
+    shrinks: bool
 
 
 class _Sessions:
@@ -102,34 +46,29 @@ class _Sessions:
         self._digests = digests
         self._plan = report.plan
         self._options = Recorder(self._native.SessionOptions)
+        self._arena = Arena(self._native)
         self._natives: weakref.WeakKeyDictionary[Any, _Native] = weakref.WeakKeyDictionary()
-        self._has_arena = False
+        #: Native sessions that use the arena; value: whether it is shrunk after each run.
+        self._shrinking: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         #: Attributes that the making of a session sets.
         self._taken: Set[str] = set()
         self._restart()
-        os.register_at_fork(after_in_child=self._restart_in_child)
+        os.register_at_fork(after_in_child=self._restart)
 
     def _restart(self) -> None:
+        """Share nothing with the sessions of a parent: their threads are not in this process."""
         self._lock = threading.Lock()
         #: Per key: the lock of those that make a session, and the Python objects that share it.
-        self._locks: Dict[_Key, threading.RLock] = {}
-        self._equal: Dict[_Key, List[weakref.ref[Any]]] = {}
-        self._may_have_arena = not self._has_arena
-
-    def _restart_in_child(self) -> None:
-        """Share nothing with the parent's sessions: their threads are not in this process.
-
-        Another thread may have held the arena's lock, so the child does without that arena.
-        """
-        self._restart()
+        self._locks: Dict[Key, threading.RLock] = {}
+        self._equal: Dict[Key, List[weakref.ref[Any]]] = {}
 
     def patch(self, session_class: Any) -> None:
         """Let the class make sessions, and run them, as described above."""
         if not settings.IS_OFF:
             self._options.patch()
         self._patch(session_class, "_create_inference_session", self._creating)
-        for name in ("run", "run_with_ort_values", "run_with_iobinding", "run_with_ortvaluevector"):
-            self._patch(session_class, name, self._running)
+        for name, place in _RUNS.items():
+            self._patch(session_class, name, functools.partial(self._running, place))
         self._patch(session_class, "run_async", self._running_behind)
 
     def _patch(self, session_class: Any, name: str, wrapper: Callable[..., Any]) -> None:
@@ -149,104 +88,88 @@ class _Sessions:
             make = functools.partial(
                 original, session, providers, provider_options, disabled_optimizers
             )
-            request = self._request(session, providers, provider_options, disabled_optimizers)
+            asked = (providers, provider_options)
+            request = self._request(session, asked, bool(disabled_optimizers))
             if request.key is None:
                 make()
-            else:
-                self._share(session, request, make, providers, provider_options)
+            elif self._share(session, request, make):
+                self._check_providers(*asked, self._native.get_available_providers())  # it warns
             self._note(session, request)
 
         return create
 
-    def _request(
-        self, session: Any, providers: Any, provider_options: Any, disabled_optimizers: Any
-    ) -> _Request:
-        """Return what is asked for; the key is None if the session is left alone."""
-        model = None
-        try:
-            model = read_model(session._model_path or session._model_bytes)
-            if settings.IS_OFF:
-                return _Request(model, None, None)
-            reason = _objection(model, _OWN_DOMAINS)
-            if reason is not None:
-                raise LeftAlone(reason)
-            options_key = self._options.key(session._sess_options)
-            if options_key is None or disabled_optimizers or session._read_config_from_model:
-                raise LeftAlone("own_options")
-            available = self._native.get_available_providers()
-            key = (
-                model.digest,
-                options_key,
-                _providers_key(providers, provider_options, available),
-            )
-            line = self._line(session, model)
-            # Of one model with different numbers for its weights, each number has its own session.
-            return _Request(model, (key, line and (line.weights, line.memory)), None, line)
-        except LeftAlone as error:
-            return _Request(model, None, error.reason)
-        except Exception:  # the runtime's own words tell the program what is wrong
-            return _Request(model, None, "unreadable_model")
+    def _request(self, session: Any, asked: Tuple[Any, Any], has_disabled: bool) -> Request:
+        available = self._native.get_available_providers()
+        request = request_of(session, self._options, asked, available)
+        if settings.IS_OFF:
+            return Request(request.model)
+        if has_disabled and request.key is not None:
+            return Request(request.model, reason="own_options")
+        if self._plan is None or request.key is None or request.model is None:
+            return request
+        line = self._line(self._plan, session, request.model)
+        # Of one model with different numbers for its weights, each number has its own session.
+        key = (request.key, line and (line.weights, line.memory))
+        return request._replace(key=key, line=line)
 
-    def _line(self, session: Any, model: Model) -> Optional[PlannedContext]:
+    def _line(self, plan: RuntimePlan, session: Any, model: Model) -> Optional[PlannedContext]:
         """Return the session's line of the plan, which it has as long as it lives."""
-        if self._plan is None:
-            return None
-        line = self._plan.take(model.file_digest, model.file_name)
-        end = weakref.finalize(session, self._plan.give_back, model.file_digest, line)
+        line = plan.take(model.file_digest, model.file_name)
+        end = weakref.finalize(session, plan.give_back, model.file_digest, line)
         end.atexit = False
         return line
 
-    def _share(
-        self,
-        session: Any,
-        request: _Request,
-        make: Callable[[], None],
-        providers: Any,
-        provider_options: Any,
-    ) -> None:
+    def _share(self, session: Any, request: Request, make: Callable[[], None]) -> bool:
+        """Let the session have what an equal one has, or make it; return whether there is one."""
         key = request.key
         assert key is not None
         with self._lock:
             lock = self._locks.setdefault(key, threading.RLock())
         with lock:
-            others = [other for other in (ref() for ref in self._equal.get(key, ())) if other]
-            if others:
-                available = self._native.get_available_providers()
-                self._check_providers(providers, provider_options, available)  # it warns
-                self._take(session, others[0])
-            else:
+            others = [ref() for ref in self._equal.get(key, ())]
+            equal = [other for other in others if other is not None and other is not session]
+            is_shared = any(self._take(session, other) for other in equal)
+            if not is_shared:
                 has_own_arena = request.line is not None and request.line.memory < 0
                 self._make_first(session, make, has_own_arena)
-            self._equal[key] = [weakref.ref(other) for other in (*others, session)]
+            self._equal[key] = [weakref.ref(other) for other in (*equal, session)]
+        return is_shared
 
     def _make_first(self, session: Any, make: Callable[[], None], has_own_arena: bool) -> None:
-        """Make a native session with the shared arena; as without, if that fails."""
+        """Make a native session that uses the arena; as without, if that fails."""
         asked = session._sess_options
         before = dict(vars(session))
-        told = self._options.copy(asked)
-        entries = {} if has_own_arena else self._arena_entries(told)
-        session._sess_options = self._options.copy(asked, entries)
         try:
+            told = self._options.copy(asked)
+            entries = {} if has_own_arena else self._arena.entries()
+            session._sess_options = self._options.copy(asked, entries)
             make()
+            session._sess_options = told
         except Exception:
             session._sess_options = asked
             make()
-        else:
-            session._sess_options = told
-        self._taken.update(
-            name for name, value in vars(session).items() if before.get(name) is not value
-        )
+            return
+        changed = [name for name, value in vars(session).items() if before.get(name) is not value]
+        self._taken.update(changed)
+        if entries:
+            self._shrinking[session._sess] = not told.enable_cpu_mem_arena
 
-    def _take(self, session: Any, other: Any) -> None:
-        """Give the session what another one has: the native session, and what it tells."""
-        asked = session._sess_options
-        for name in self._taken:
-            setattr(session, name, _own_copy(getattr(other, name)))
-        session._sess_options = self._options.copy(asked)
+    def _take(self, session: Any, other: Any) -> bool:
+        """Give the session what another one has: the native session, and what it tells.
+
+        It has nothing to give while another thread sets its providers.
+        """
+        values = {name: getattr(other, name, None) for name in self._taken}
+        if not values or None in values.values() or other._sess is not values["_sess"]:
+            return False
+        values["_sess_options"] = self._options.copy(session._sess_options)
         if session._model_bytes is not None and other._model_bytes is not None:
-            session._model_bytes = other._model_bytes
+            values["_model_bytes"] = other._model_bytes
+        for name, value in values.items():
+            setattr(session, name, _own_copy(value))
+        return True
 
-    def _note(self, session: Any, request: _Request) -> None:
+    def _note(self, session: Any, request: Request) -> None:
         """Count the session, and remember what its native session is."""
         model = request.model
         self._report.made(model.digest if model else None)
@@ -254,48 +177,31 @@ class _Sessions:
             self._report.left_alone(request.reason)
         if request.key is not None:
             self._report.shares("context", repr(request.key))
-        name = model.name if model else os.path.basename(str(session._model_path))
-        self._natives[session._sess] = _Native(name, request.key is not None)
-
-    # The arena
-
-    def _arena_entries(self, options: Any) -> Dict[str, str]:
-        """Return the entries of options that let a session take memory from the shared arena.
-
-        Weights are kept out of the arena, which does not shrink: they go when the session goes.
-        """
-        if not options.enable_cpu_mem_arena or not self._can_use_arena():
-            return {}
-        return {
-            "session.use_env_allocators": "1",
-            "session.use_device_allocator_for_initializers": "1",
-        }
-
-    def _can_use_arena(self) -> bool:
-        with self._lock:
-            if not self._has_arena and self._may_have_arena:
-                info = self._native.OrtMemoryInfo(
-                    "Cpu",
-                    self._native.OrtAllocatorType.ORT_ARENA_ALLOCATOR,
-                    0,
-                    self._native.OrtMemType.DEFAULT,
-                )
-                self._native.create_and_register_allocator(info, None)
-                self._has_arena = True
-            return self._has_arena and self._may_have_arena
+        if session._sess in self._shrinking:
+            self._report.shares("arena", "process")
+        self._natives[session._sess] = _Native(
+            model.name if model else os.path.basename(str(session._model_path)),
+            request.key is not None,
+            self._shrinking.get(session._sess, False),
+        )
 
     # Running sessions
 
-    def _running(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _running(self, place: int, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a call whose argument at the place has the options of the run."""
+
         def run(session: Any, *arguments: Any, **named: Any) -> Any:
             native = self._natives.get(session._sess)
             if native is None or not native.takes_turns:
                 result = original(session, *arguments, **named)
             else:
+                has_options = len(arguments) > place or "run_options" in named
+                if native.shrinks and not has_options:
+                    named["run_options"] = self._arena.shrinking
                 with self._turns:
                     result = original(session, *arguments, **named)
             if settings.WITH_DIGESTS and native is not None:
-                self._add_digest(native.name, result, arguments)
+                self._add_digest(native.model, result, arguments)
             return result
 
         return run
@@ -314,12 +220,17 @@ class _Sessions:
             native = self._natives.get(session._sess)
 
             def call_back(results: Any, data: Any, error: Any) -> None:
-                if native is not None and not error:
-                    self._add_digest(native.name, results, ())
+                self._turns.end_behind()
+                if settings.WITH_DIGESTS and native is not None and not error:
+                    self._add_digest(native.model, results, ())
                 callback(results, data, error)
 
-            wrapped = call_back if settings.WITH_DIGESTS else callback
-            return original(session, output_names, input_feed, wrapped, *arguments, **named)
+            self._turns.begin_behind()
+            try:
+                return original(session, output_names, input_feed, call_back, *arguments, **named)
+            except BaseException:
+                self._turns.end_behind()
+                raise
 
         return run
 

@@ -82,7 +82,7 @@ class Recorder:
         return call
 
     def key(self, options: Any) -> Optional[Tuple[Any, ...]]:
-        """Return what sessions with equal options have in common; None if that is not known.
+        """Return a key that sessions with equal options have in common; None if they may differ.
 
         Options that are None are the default ones.
         """
