@@ -303,14 +303,20 @@ HOOK(int, rknn_set_internal_mem, (rknn_context handle, rknn_tensor_mem *mem))
     return code;
 }
 
+/* With tensors, a context of librknnmrt cannot be given other internal memory any more. */
+static void bind_visited(const struct visit *visit)
+{
+    if (!visit->context || !visit->context->mini)
+        return;
+    int state = hold(&lock);
+    bind_mini(visit->context);
+    let_go(&lock, state);
+}
+
 HOOK(int, rknn_set_io_mem, (rknn_context handle, rknn_tensor_mem *mem, rknn_tensor_attr *attribute))
 {
     struct visit visit = enter(handle);
-    if (visit.context && visit.context->mini) {
-        int state = hold(&lock);
-        bind_mini(visit.context);
-        let_go(&lock, state);
-    }
+    bind_visited(&visit);
     int code = FORWARD(rknn_set_io_mem, handle, mem, attribute);
     if (visit.context && code == SUCCEEDED && has_digests()) {
         int state = hold(&lock);
@@ -324,6 +330,7 @@ HOOK(int, rknn_set_io_mem, (rknn_context handle, rknn_tensor_mem *mem, rknn_tens
 HOOK(int, rknn_inputs_set, (rknn_context handle, uint32_t count, rknn_input *inputs))
 {
     struct visit visit = enter(handle);
+    bind_visited(&visit);
     int code = FORWARD(rknn_inputs_set, handle, count, inputs);
     leave(&visit);
     return code;

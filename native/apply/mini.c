@@ -41,7 +41,8 @@ struct view {
 
 struct mini {
     struct view weights, internal;
-    bool is_bound; /* to this internal memory for ever */
+    bool is_bound;   /* to this internal memory for ever */
+    bool is_outside; /* of a larger one that came later */
 };
 
 /* 0 is no memory for the driver. */
@@ -244,11 +245,23 @@ static bool may_move(const struct context *context)
     return context->mini && !context->mini->is_bound && !context->calls;
 }
 
+/* The report tells it, since a program that loads its largest model first takes less. */
+static void leave_outside(struct context *context)
+{
+    if (!context->mini || context->mini->is_outside)
+        return;
+    context->mini->is_outside = true;
+    note_left_alone("bound_tensors");
+}
+
 static void move_others(const struct context *newest)
 {
-    for (struct context *context = contexts; context; context = context->next)
-        if (context != newest && may_move(context))
-            share_internal(context, newest->mini->internal.region);
+    struct region *region = newest->mini->internal.region;
+    for (struct context *context = contexts; context; context = context->next) {
+        bool has_it = context == newest || (may_move(context) && share_internal(context, region));
+        if (!has_it)
+            leave_outside(context);
+    }
 }
 
 static bool give_internal(struct context *context)

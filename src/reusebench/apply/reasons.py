@@ -15,6 +15,8 @@ REASONS: dict[str, str] = {
     "library_too_old": "the library cannot share memory; newer ones can (librknnmrt from 1.6.0 on)",
     "call_failed": "a call of the library failed that sharing needs; its name is under failures",
     "no_internal_memory": "the model has no internal memory",
+    "bound_tensors": "a larger model was loaded after this one's tensors were set, when librknnmrt"
+    " does not let its internal memory be another one; load the largest model first",
     "no_weights": "the model has no weights; librknnmrt takes no memory for such a model",
     "dynamic_shapes": "the model has several input shapes, of which each context chooses its own",
     "batch": "the model was converted with rknn_batch_size, and its duplicates would crash",

@@ -87,7 +87,8 @@ def test_threads_that_make_run_and_end_contexts(stand_in: StandIn, seed: int) ->
     assert report["models"] == len(_MODELS)
     assert report["shared"]["weights"] > report["contexts"] / 2
     assert report["shared"]["internal"] > report["contexts"] / 2
-    assert (report["left_alone"], report["failures"]) == ({}, {})
+    assert report["left_alone"].keys() <= {"bound_tensors"}
+    assert report["failures"] == {}
 
 
 def test_what_cannot_be_shared_is_loaded_as_the_program_does(stand_in: StandIn) -> None:
@@ -182,4 +183,5 @@ def test_rockchips_library_on_the_virtual_board(tmp_path: Path) -> None:
     saved = applied.report["saved_bytes"]
     assert applied.npu_bytes == as_is.npu_bytes - saved["weights"] - saved["internal"]
     assert saved["weights"] > 0
-    assert applied.report["left_alone"] == {}
+    # The first model is the smaller one, and has its tensors before the other is loaded.
+    assert applied.report["left_alone"] == {"bound_tensors": 1}
