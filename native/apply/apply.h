@@ -116,6 +116,11 @@ void tell_change(void);
 struct memory;
 struct mini;
 
+/* Bytes of the first context of a model, without internal memory: in all, and in the list of its tasks (0: unknown). */
+struct loaded_bytes {
+    uint64_t bytes, task_bytes;
+};
+
 struct context {
     struct context *next;
     rknn_context handle;
@@ -133,13 +138,11 @@ struct context {
     pthread_t runner; /* the thread in which it runs */
     unsigned calls;   /* calls of the program that are under way; it is not duplicated meanwhile */
     bool is_copied;   /* it is being duplicated; calls of the program wait */
-    /* What a context of its model has that shares nothing, without internal memory. */
-    uint64_t alone_bytes;
+    struct loaded_bytes loaded;
+    /* Bytes of its buffers, without internal memory: as it would be without this library, and in fact (0: unknown). */
+    uint64_t alone_bytes, made_bytes;
     /* What MEM_SIZE tells less than it would without this library. */
     uint64_t hidden_bytes;
-    /* The buffers that a duplicate has made; 0 if they are not known. */
-    uint64_t duplicate_bytes;
-    bool is_duplicate;
     struct output_memory *outputs;
 };
 
@@ -168,8 +171,8 @@ unsigned most_memories(int group);
 
 /* Returns NULL if a context was made that shares memory; otherwise the reason to leave it alone. */
 const char *load_shared(rknn_context *handle, struct content *content, const struct model *model);
-/* Duplicates a context; the result of rknn_dup_context, or ERROR_NO_MEMORY. */
-int duplicate(struct context *source, rknn_context *handle);
+/* Duplicates a context; the result of rknn_dup_context, or ERROR_NO_MEMORY. `content`: NULL if the program does it. */
+int duplicate(struct context *source, const struct content *content, rknn_context *handle);
 
 /* ---- memory.c; with the lock held ---- */
 

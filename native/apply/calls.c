@@ -156,7 +156,7 @@ HOOK(int, rknn_dup_context, (rknn_context * in, rknn_context *out))
     struct context *source = find_context(*in);
     let_go(&lock, inner);
     bool is_ours = source && source->is_managed;
-    int code = is_ours ? duplicate(source, out) : FORWARD(rknn_dup_context, in, out);
+    int code = is_ours ? duplicate(source, NULL, out) : FORWARD(rknn_dup_context, in, out);
     if (!is_ours && code == SUCCEEDED)
         note_alone(*out, source ? &source->model : NULL, is_off() ? "off" : "own_duplicate");
     let_go(&making, state);
@@ -184,26 +184,15 @@ HOOK(int, rknn_destroy, (rknn_context handle))
 
 /* ---- What the program asks ---- */
 
-/* The bytes that the context would have, in as much of the answer as the program has asked for. */
-static void correct_bytes(const struct context *context, char *answer, uint32_t size)
-{
-    const size_t begin = offsetof(rknn_mem_size, total_dma_allocated_size);
-    rknn_mem_size sizes = {0};
-    if (size <= begin || REAL(rknn_query)(context->handle, QUERY_MEM_SIZE, &sizes, sizeof sizes) != SUCCEEDED)
-        return;
-    uint64_t bytes = sizes.total_dma_allocated_size + context->hidden_bytes;
-    memcpy(answer + begin, &bytes, size - begin < sizeof bytes ? size - begin : sizeof bytes);
-}
-
 HOOK(int, rknn_query, (rknn_context handle, int command, void *answer, uint32_t size))
 {
     int code = FORWARD(rknn_query, handle, command, answer, size);
-    if (command != QUERY_MEM_SIZE || code != SUCCEEDED || is_inner())
+    if (command != QUERY_MEM_SIZE || code != SUCCEEDED || size < sizeof(rknn_mem_size) || is_inner())
         return code;
     int state = hold(&lock);
     struct context *context = find_context(handle);
     if (context && context->is_managed)
-        correct_bytes(context, answer, size);
+        ((rknn_mem_size *)answer)->total_dma_allocated_size += context->hidden_bytes;
     let_go(&lock, state);
     return code;
 }

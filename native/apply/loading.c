@@ -39,23 +39,43 @@ static bool take_size(struct open_files *files, uint64_t bytes)
     return false;
 }
 
+/* Returns the sizes of the files that were opened since. */
+static struct open_files new_files(struct open_files *before)
+{
+    struct open_files after, made = {.count = 0};
+    read_open_files(&after);
+    for (size_t index = 0; index < after.count; index++)
+        if (!take_size(before, after.bytes[index]))
+            made.bytes[made.count++] = after.bytes[index];
+    return made;
+}
+
 /*
  * The bytes of the buffers that a duplicate has made, one of which has its commands. 0 if they cannot be known, because
  * other files were opened meanwhile.
  */
-static uint64_t made_bytes(struct open_files *before, uint64_t command_bytes, uint64_t most_bytes)
+static uint64_t bytes_of_duplicate(const struct open_files *made, uint64_t command_bytes, uint64_t most_bytes)
 {
-    struct open_files after;
     uint64_t bytes = 0;
     bool has_commands = false;
-    read_open_files(&after);
-    for (size_t index = 0; index < after.count; index++) {
-        if (take_size(before, after.bytes[index]))
-            continue;
-        bytes += after.bytes[index];
-        has_commands = has_commands || after.bytes[index] == command_bytes;
+    for (size_t index = 0; index < made->count; index++) {
+        bytes += made->bytes[index];
+        has_commands = has_commands || made->bytes[index] == command_bytes;
     }
     return has_commands && bytes <= most_bytes ? bytes : 0;
+}
+
+/*
+ * A context without internal memory has two buffers: the list of its tasks, and its weights and commands with a copy of
+ * that list. Returns the size of the first, the smaller one; 0 if it cannot be known.
+ */
+static uint64_t bytes_of_tasks(const struct open_files *made, uint64_t both_bytes)
+{
+    for (size_t one = 0; one < made->count; one++)
+        for (size_t other = 0; other < made->count; other++)
+            if (made->bytes[one] < made->bytes[other] && made->bytes[one] + made->bytes[other] == both_bytes)
+                return made->bytes[one];
+    return 0;
 }
 
 static bool query_sizes(rknn_context handle, rknn_mem_size *sizes)
@@ -104,28 +124,44 @@ static const char *objection(const struct content *content, rknn_context handle,
 }
 
 /*
- * Takes the context into the list, with internal memory; false if there is none, and then it is destroyed. `alone_bytes`:
- * what a context of the model has that shares nothing, without internal memory.
+ * What the context would have without this library. A duplicate by the program itself (`content`: NULL) has the same,
+ * and its internal memory. A model that is loaded by its path is used in place, in a buffer of the file's size that
+ * MEM_SIZE counts twice.
  */
-static bool keep(rknn_context handle, const struct model *model, const rknn_mem_size *sizes, uint64_t alone_bytes)
+static void set_bytes(struct context *context, const struct content *content, const rknn_mem_size *sizes)
+{
+    uint64_t internal_bytes = whole_pages(sizes->total_internal_size);
+    if (!content) {
+        context->alone_bytes = context->made_bytes;
+        context->hidden_bytes = internal_bytes;
+        return;
+    }
+    uint64_t file_bytes = content->read && context->loaded.task_bytes ? whole_pages(content->size) : 0;
+    context->alone_bytes = file_bytes ? file_bytes + context->loaded.task_bytes : context->loaded.bytes;
+    uint64_t told_bytes = context->alone_bytes + file_bytes + internal_bytes;
+    context->hidden_bytes = told_bytes - sizes->total_dma_allocated_size;
+}
+
+/* Takes the context into the list, with internal memory; false if there is none, and then it is destroyed. */
+static bool keep(const struct context *made, const struct content *content, const rknn_mem_size *sizes)
 {
     int state = hold(&lock);
-    struct context *context = add_context(handle, model);
+    struct context *context = add_context(made->handle, &made->model);
     if (context) {
-        uint64_t internal_bytes = whole_pages(sizes->total_internal_size);
         context->is_managed = true;
         context->internal_bytes = sizes->total_internal_size;
-        context->alone_bytes = alone_bytes;
-        context->hidden_bytes = alone_bytes + internal_bytes - sizes->total_dma_allocated_size;
+        context->loaded = made->loaded;
+        context->made_bytes = made->made_bytes;
+        set_bytes(context, content, sizes);
     }
     bool is_kept = context && attach(context);
     if (is_kept)
-        note_model(model);
+        note_model(&made->model);
     else if (context)
         remove_context(context);
     let_go(&lock, state);
     if (!is_kept)
-        REAL(rknn_destroy)(handle);
+        REAL(rknn_destroy)(made->handle);
     return is_kept;
 }
 
@@ -147,40 +183,37 @@ static void end_copy(struct context *source)
     let_go(&lock, state);
 }
 
-static void note_duplicate(struct context *source, rknn_context handle, uint64_t bytes)
+static void note_duplicate(struct context *source, rknn_context handle)
 {
     int state = hold(&lock);
-    struct context *context = find_context(handle);
-    context->is_duplicate = true;
-    context->duplicate_bytes = bytes;
     note_shared_weights(source);
-    note_shared_weights(context);
-    note_bytes();
+    note_shared_weights(find_context(handle));
     let_go(&lock, state);
 }
 
-int duplicate(struct context *source, rknn_context *handle)
+int duplicate(struct context *source, const struct content *content, rknn_context *handle)
 {
-    rknn_context made = 0;
+    struct context made = {.model = source->model, .loaded = source->loaded};
     rknn_mem_size sizes;
     struct open_files before;
-    uint64_t alone_bytes = source->alone_bytes;
     begin_copy(source);
     read_open_files(&before);
-    int code = REAL(rknn_dup_context)(&source->handle, &made);
+    int code = REAL(rknn_dup_context)(&source->handle, &made.handle);
     end_copy(source);
     if (code != SUCCEEDED)
         return code;
-    if (!query_sizes(made, &sizes)) {
-        REAL(rknn_destroy)(made);
+    if (!query_sizes(made.handle, &sizes)) {
+        REAL(rknn_destroy)(made.handle);
         return ERROR_FAILED;
     }
-    uint64_t command_bytes = sizes.total_dma_allocated_size - alone_bytes;
-    uint64_t bytes = made_bytes(&before, command_bytes, alone_bytes + command_bytes);
-    if (!keep(made, &source->model, &sizes, alone_bytes))
+    /* MEM_SIZE counts the buffer of the weights for a duplicate too. */
+    uint64_t command_bytes = sizes.total_dma_allocated_size - source->loaded.bytes;
+    struct open_files files = new_files(&before);
+    made.made_bytes = bytes_of_duplicate(&files, command_bytes, sizes.total_dma_allocated_size);
+    if (!keep(&made, content, &sizes))
         return ERROR_NO_MEMORY;
-    note_duplicate(source, made, bytes);
-    *handle = made;
+    note_duplicate(source, made.handle);
+    *handle = made.handle;
     return SUCCEEDED;
 }
 
@@ -194,23 +227,29 @@ static void drop_failed(rknn_context handle, int code)
 /* Loads the first context of a model, whose internal memory this library gives. */
 static const char *load(rknn_context *handle, const struct content *content, const struct model *model)
 {
-    rknn_context made = 0;
+    struct context made = {.model = *model};
     rknn_mem_size sizes;
+    struct open_files before;
     uint32_t flags = model->flags | FLAG_INTERNAL_ALLOC_OUTSIDE;
-    int code = REAL(rknn_init)(&made, (void *)content->bytes, content->size, flags, NULL);
+    read_open_files(&before);
+    int code = REAL(rknn_init)(&made.handle, (void *)content->bytes, content->size, flags, NULL);
     if (code != SUCCEEDED) {
-        drop_failed(made, code);
+        drop_failed(made.handle, code);
         return "call_failed";
     }
-    const char *reason = query_sizes(made, &sizes) ? objection(content, made, &sizes) : "library_too_old";
+    const char *reason =
+        query_sizes(made.handle, &sizes) ? objection(content, made.handle, &sizes) : "library_too_old";
     if (reason) {
-        REAL(rknn_destroy)(made);
+        REAL(rknn_destroy)(made.handle);
         return reason;
     }
-    note_version(made);
-    if (!keep(made, model, &sizes, sizes.total_dma_allocated_size))
+    note_version(made.handle);
+    struct open_files files = new_files(&before);
+    made.made_bytes = sizes.total_dma_allocated_size;
+    made.loaded = (struct loaded_bytes){made.made_bytes, bytes_of_tasks(&files, made.made_bytes)};
+    if (!keep(&made, content, &sizes))
         return "call_failed";
-    *handle = made;
+    *handle = made.handle;
     return NULL;
 }
 
@@ -231,7 +270,7 @@ const char *load_shared(rknn_context *handle, struct content *content, const str
     let_go(&lock, state);
     if (!source)
         return load(handle, content, model);
-    if (duplicate(source, handle) == SUCCEEDED)
+    if (duplicate(source, content, handle) == SUCCEEDED)
         return NULL;
     state = hold(&lock);
     note_failure("rknn_dup_context");

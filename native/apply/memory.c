@@ -325,9 +325,12 @@ void detach(struct context *context)
 
 bool regroup(struct context *context, int group)
 {
+    struct memory *memory = context->memory;
     if (group == context->group)
         return true;
-    if (!join(context, group))
+    if (memory->users == 1 && !memory->turns && !memory_of(group))
+        memory->group = group;
+    else if (!join(context, group))
         return false;
     context->group = group;
     return true;

@@ -301,8 +301,7 @@ static struct context *adopt(rknn_context handle, const struct model *model, con
     context->is_managed = true;
     context->internal_bytes = sizes->total_internal_size;
     context->alone_bytes = alone_bytes - whole_pages(sizes->total_internal_size);
-    context->is_duplicate = true;
-    context->duplicate_bytes = sizes->total_dma_allocated_size;
+    context->made_bytes = sizes->total_dma_allocated_size;
     context->hidden_bytes = alone_bytes - sizes->total_dma_allocated_size;
     return context;
 }
