@@ -46,6 +46,7 @@ struct run_extend {
     int32_t non_block, timeout_ms, fence_fd;
 };
 
+int rknn_wait(rknn_context, struct run_extend *);
 int rknn_set_batch_core_num(rknn_context, int);
 int rknn_register_custom_ops(rknn_context, void *, uint32_t);
 
@@ -135,6 +136,7 @@ struct context {
     rknn_tensor_mem *view; /* the memory by this context's own name; it ends before the context */
     struct mini *mini;     /* with librknnmrt, in place of both */
     bool is_running;
+    bool has_ended; /* a run that the program has still to wait for */
     pthread_t runner; /* the thread in which it runs */
     unsigned calls;   /* calls of the program that are under way; it is not duplicated meanwhile */
     bool is_copied;   /* it is being duplicated; calls of the program wait */

@@ -364,6 +364,7 @@ static int run_in_turn(struct context *context, struct run_extend *extend)
     int state = hold(&lock);
     bool is_waited = is_waited_for(context, extend);
     bool is_shared = (context->memory || context->mini) && is_waited;
+    context->has_ended = is_shared && extend && extend->non_block;
     if (is_shared && !take_turn(context)) {
         let_go(&lock, state);
         return ERROR_NO_MEMORY;
@@ -384,6 +385,18 @@ HOOK(int, rknn_run, (rknn_context handle, void *extend))
 {
     struct visit visit = enter(handle);
     int code = visit.context ? run_in_turn(visit.context, extend) : FORWARD(rknn_run, handle, extend);
+    leave(&visit);
+    return code;
+}
+
+/* A run that was to be waited for has ended already if there was no memory for it alone. */
+HOOK(int, rknn_wait, (rknn_context handle, struct run_extend *extend))
+{
+    struct visit visit = enter(handle);
+    bool has_ended = visit.context && visit.context->has_ended;
+    if (has_ended)
+        visit.context->has_ended = false;
+    int code = has_ended ? SUCCEEDED : FORWARD(rknn_wait, handle, extend);
     leave(&visit);
     return code;
 }

@@ -30,6 +30,16 @@ static struct memory *memories;
 /* A further memory could not be made; that is not tried before each run. */
 static bool is_short;
 
+/* What the contexts would have without this library. */
+static uint64_t bytes_as_is(void)
+{
+    uint64_t bytes = 0;
+    for (const struct context *context = contexts; context; context = context->next)
+        if (context->memory)
+            bytes += whole_pages(context->internal_bytes);
+    return bytes;
+}
+
 uint64_t memory_bytes(void)
 {
     uint64_t bytes = 0;
@@ -224,13 +234,17 @@ static bool renew(struct memory *memory, struct context *owner, uint32_t bytes)
     return memory->bytes >= bytes;
 }
 
+static bool enlarge(struct memory *memory, struct context *context)
+{
+    return renew(memory, memory->owner ? memory->owner : context, context->internal_bytes);
+}
+
 /* Waits for a moment in which nothing runs in the memory. */
 static bool grow(struct memory *memory, struct context *context)
 {
     struct turn turn;
     wait_for_turn(memory, &turn);
-    struct context *owner = memory->whole ? memory->owner : context;
-    bool is_large = memory->bytes >= context->internal_bytes || renew(memory, owner, context->internal_bytes);
+    bool is_large = memory->bytes >= context->internal_bytes || enlarge(memory, context);
     leave_queue(memory, &turn);
     return is_large;
 }
@@ -307,6 +321,26 @@ static void disown(struct context *context)
     }
 }
 
+/*
+ * Keeps the memories from being more together than the program alone would have. One that was made for a larger context
+ * than use it now is made smaller; not a context's own, in which a run may be that is not waited for.
+ */
+static void shrink(void)
+{
+    struct memory *memory = memories;
+    while (memory && memory_bytes() > bytes_as_is()) {
+        struct turn turn;
+        wait_for_turn(memory, &turn);
+        bool is_shared = memory->owner && memory->group != OWN_GROUP;
+        if (is_shared && memory->bytes > needed_bytes(memory))
+            renew(memory, memory->owner, needed_bytes(memory));
+        leave_queue(memory, &turn);
+        struct memory *next = memory->next;
+        forget_if_unused(memory);
+        memory = next;
+    }
+}
+
 void detach(struct context *context)
 {
     if (context->mini) {
@@ -321,15 +355,21 @@ void detach(struct context *context)
     memory->users--;
     forget_if_unused(memory);
     disown(context);
+    shrink();
+}
+
+/* Whether a memory that this context has made is used by it alone. */
+static bool is_alone(const struct context *context, const struct memory *memory)
+{
+    return memory->owner == context && context->view && memory->users == 1 && !memory->turns;
 }
 
 bool regroup(struct context *context, int group)
 {
-    struct memory *memory = context->memory;
     if (group == context->group)
         return true;
-    if (memory->users == 1 && !memory->turns && !memory_of(group))
-        memory->group = group;
+    if (is_alone(context, context->memory) && !memory_of(group))
+        context->memory->group = group;
     else if (!join(context, group))
         return false;
     context->group = group;
@@ -341,6 +381,12 @@ bool regroup(struct context *context, int group)
 static bool is_idle(const struct memory *memory)
 {
     return !memory->runner && !memory->turns;
+}
+
+/* Whether a memory of that many more bytes leaves less than the program alone would have. */
+static bool is_worth(uint64_t more_bytes)
+{
+    return memory_bytes() + more_bytes <= bytes_as_is();
 }
 
 /* Returns another memory in which the context can run at once: an idle one, or a new one. */
@@ -357,12 +403,15 @@ static struct memory *free_memory(struct context *context, bool is_urgent)
         if (is_idle(memory))
             small = memory;
     }
-    if (is_urgent || (!is_short && count < most_memories(context->group))) {
+    uint64_t bytes = whole_pages(context->internal_bytes);
+    bool may_make = !is_short && count < most_memories(context->group) && is_worth(bytes);
+    if (is_urgent || may_make) {
         struct memory *memory = make_memory(context, context->group);
         is_short = !memory;
         return memory;
     }
-    return small && renew(small, small->owner, context->internal_bytes) ? small : NULL;
+    bool may_enlarge = small && is_worth(bytes - whole_pages(small->bytes));
+    return may_enlarge && enlarge(small, context) ? small : NULL;
 }
 
 /* Takes the context out of a memory in which another one runs. */
@@ -385,7 +434,7 @@ static bool has_view(struct context *context)
     struct memory *memory = context->memory;
     if (!context->view && !memory->whole)
         renew(memory, context, needed_bytes(memory));
-    return context->view || view(context, memory) || move(context, true);
+    return context->view || view(context, memory) || regroup(context, OWN_GROUP);
 }
 
 bool take_turn(struct context *context)

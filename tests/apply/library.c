@@ -60,6 +60,37 @@ static struct context *of(rknn_context handle)
     return &contexts[handle - 1];
 }
 
+/*
+ * LIBRARY_FAILS="rknn_create_mem 2 0" lets the second call fail, "rknn_create_mem 2 1" all from the second on. Only calls
+ * that a program without reuse does not make are named there.
+ */
+static int fails(const char *call)
+{
+    static unsigned calls;
+    const char *setting = getenv("LIBRARY_FAILS");
+    char name[64];
+    unsigned number, is_lasting;
+    if (!setting || sscanf(setting, "%63s %u %u", name, &number, &is_lasting) != 3 || strcmp(name, call))
+        return 0;
+    pthread_mutex_lock(&lock);
+    calls++;
+    int answer = calls == number || (is_lasting && calls > number);
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
+static uint32_t whole_pages(uint32_t bytes)
+{
+    return (bytes + 4095) / 4096 * 4096;
+}
+
+/* LIBRARY_BYTES is all the memory that the NPU has. */
+static int is_full(long long bytes)
+{
+    const char *setting = getenv("LIBRARY_BYTES");
+    return setting && (long long)live_bytes + bytes > atoll(setting);
+}
+
 /* The model is a text: bytes of weights and of internal memory. */
 int rknn_init(rknn_context *handle, void *model, uint32_t size, uint32_t flags, rknn_init_extend *extend)
 {
@@ -76,14 +107,21 @@ int rknn_init(rknn_context *handle, void *model, uint32_t size, uint32_t flags, 
     uint32_t weights, internal;
     if (sscanf(text, "%u %u", &weights, &internal) != 2)
         return -6;
+    weights = whole_pages(weights);
+    if (flags & FLAG_INTERNAL_ALLOC_OUTSIDE && fails("rknn_init"))
+        return -1;
     pthread_mutex_lock(&lock);
+    if (is_full(weights + (flags & FLAG_INTERNAL_ALLOC_OUTSIDE ? 0 : whole_pages(internal)))) {
+        pthread_mutex_unlock(&lock);
+        return -4;
+    }
     struct context *context = &contexts[made++];
     *context = (struct context){.alive = 1, .is_outside = (flags & FLAG_INTERNAL_ALLOC_OUTSIDE) != 0};
     context->weights = weights;
     context->internal_bytes = internal;
     context->weight_users = calloc(1, sizeof(int));
     *context->weight_users = 1;
-    take(weights + (context->is_outside ? 0 : internal));
+    take(weights + (context->is_outside ? 0 : whole_pages(internal)));
     live++;
     *handle = made;
     pthread_mutex_unlock(&lock);
@@ -92,18 +130,20 @@ int rknn_init(rknn_context *handle, void *model, uint32_t size, uint32_t flags, 
 
 int rknn_dup_context(rknn_context *in, rknn_context *out)
 {
+    if (fails("rknn_dup_context"))
+        return -1;
     pthread_mutex_lock(&lock);
     struct context *source = of(*in), *context = &contexts[made++];
     *context = *source;
     context->internal = NULL;
     context->started = 0;
     ++*context->weight_users;
-    take(context->is_outside ? 0 : context->internal_bytes);
+    take(context->is_outside ? 0 : whole_pages(context->internal_bytes));
     live++;
     dups++;
     *out = made;
     pthread_mutex_unlock(&lock);
-    return getenv("LIBRARY_REFUSES_DUPS") ? (contexts[*out - 1].alive = 0, live--, --*context->weight_users, -1) : 0;
+    return 0;
 }
 
 int rknn_destroy(rknn_context handle)
@@ -113,7 +153,7 @@ int rknn_destroy(rknn_context handle)
     context->alive = 0;
     if (!--*context->weight_users)
         take(-(long long)context->weights);
-    take(context->is_outside ? 0 : -(long long)context->internal_bytes);
+    take(context->is_outside ? 0 : -(long long)whole_pages(context->internal_bytes));
     live--;
     pthread_mutex_unlock(&lock);
     return 0;
@@ -127,7 +167,7 @@ int rknn_query(rknn_context handle, int command, void *answer, uint32_t size)
     if (command == QUERY_MEM_SIZE && size == sizeof(rknn_mem_size)) {
         rknn_mem_size *sizes = answer;
         *sizes = (rknn_mem_size){.total_weight_size = context->weights, .total_internal_size = context->internal_bytes};
-        sizes->total_dma_allocated_size = context->weights + (context->is_outside ? 0 : context->internal_bytes);
+        sizes->total_dma_allocated_size = context->weights + (context->is_outside ? 0 : whole_pages(context->internal_bytes));
         code = 0;
     }
     if (command == QUERY_IN_OUT_NUM && size == sizeof(rknn_input_output_num)) {
@@ -144,6 +184,8 @@ int rknn_query(rknn_context handle, int command, void *answer, uint32_t size)
 
 rknn_tensor_mem *rknn_create_mem(rknn_context handle, uint32_t size)
 {
+    if (fails("rknn_create_mem") || is_full(whole_pages(size)))
+        return NULL;
     struct piece *piece = calloc(1, sizeof *piece);
     piece->fd = memfd_create("memory", 0);
     if (ftruncate(piece->fd, size))
@@ -155,17 +197,17 @@ rknn_tensor_mem *rknn_create_mem(rknn_context handle, uint32_t size)
     piece->mem = (rknn_tensor_mem){address, 0, piece->fd, 0, size, 1, piece};
     pthread_mutex_lock(&lock);
     of(handle);
-    take(size);
+    take(whole_pages(size));
     pieces++;
     pthread_mutex_unlock(&lock);
     return &piece->mem;
 }
 
-static struct piece *first_of[1024];
-
 rknn_tensor_mem *rknn_create_mem_from_fd(rknn_context handle, int32_t fd, void *address, uint32_t size, int32_t offset)
 {
     (void)offset;
+    if (fails("rknn_create_mem_from_fd"))
+        return NULL;
     struct piece *piece = calloc(1, sizeof *piece);
     pthread_mutex_lock(&lock);
     of(handle);
@@ -187,7 +229,7 @@ int rknn_destroy_mem(rknn_context handle, rknn_tensor_mem *mem)
         int *busy = mem->virt_addr;
         if (*busy)
             punish("memory is destroyed during a run");
-        take(-(long long)mem->size);
+        take(-(long long)whole_pages(mem->size));
         munmap(mem->virt_addr, mem->size);
         close(piece->fd);
     }
@@ -199,6 +241,8 @@ int rknn_destroy_mem(rknn_context handle, rknn_tensor_mem *mem)
 
 int rknn_set_internal_mem(rknn_context handle, rknn_tensor_mem *mem)
 {
+    if (fails("rknn_set_internal_mem"))
+        return -1;
     pthread_mutex_lock(&lock);
     struct context *context = of(handle);
     if (!context->is_outside)
@@ -290,7 +334,6 @@ int rknn_set_core_mask(rknn_context handle, int mask)
 
 __attribute__((destructor)) static void tell(void)
 {
-    (void)first_of;
     printf("contexts %u dups %u runs %u left %u pieces %u bytes %llu peak %llu\n", made, dups, runs, live, pieces,
            live_bytes, peak_bytes);
 }

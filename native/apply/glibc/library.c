@@ -27,7 +27,7 @@ static symbol_finder *real_dlsym(void)
 static const void *begin_of_object(const void *address)
 {
     Dl_info info;
-    return dladdr(address, &info) ? info.dli_fbase : NULL;
+    return address && dladdr(address, &info) ? info.dli_fbase : NULL;
 }
 
 static const void *own_begin(void)
@@ -81,17 +81,23 @@ void *function_of_library(const char *name)
     return real_dlsym()(library.handle, name);
 }
 
-/* Returns this library's function in place of Rockchip's, if there is one. */
-static void *replacement(void *theirs, const char *name)
+/* Returns this library's function of the name; NULL if there is none. */
+static void *hook_of(const char *name)
 {
     static void *own;
     Dl_info info;
-    if (!own && dladdr((const void *)replacement, &info))
+    if (!own && dladdr((const void *)hook_of, &info))
         own = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    void *ours = own ? real_dlsym()(own, name) : NULL;
-    bool is_replaced = ours && begin_of_object(ours) == own_begin() && find_library(theirs) &&
-                       begin_of_object(theirs) == library.begin;
-    return is_replaced ? ours : theirs;
+    void *function = own ? real_dlsym()(own, name) : NULL;
+    return begin_of_object(function) == own_begin() ? function : NULL;
+}
+
+/* Returns this library's function in place of Rockchip's, if there is one. */
+static void *replacement(void *theirs, const char *name)
+{
+    void *hook = hook_of(name);
+    bool is_replaced = hook && find_library(theirs) && begin_of_object(theirs) == library.begin;
+    return is_replaced ? hook : theirs;
 }
 
 /*
@@ -103,7 +109,10 @@ __attribute__((visibility("default"))) void *hook_dlsym(void *handle, const char
 __attribute__((visibility("default"))) void *hook_dlsym(void *handle, const char *name)
 {
     symbol_finder *find = real_dlsym();
-    if (handle != RTLD_NEXT && handle != RTLD_DEFAULT && name && strncmp(name, "rknn_", 5) == 0) {
+    bool is_theirs = name && strncmp(name, "rknn_", 5) == 0;
+    if (is_theirs && handle == RTLD_DEFAULT && hook_of(name) && !find_library(NULL))
+        return NULL; /* the program asks whether there is such a library */
+    if (is_theirs && handle != RTLD_NEXT && handle != RTLD_DEFAULT) {
         void *theirs = find(handle, name);
         return theirs ? replacement(theirs, name) : NULL;
     }
