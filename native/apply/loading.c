@@ -212,7 +212,8 @@ int duplicate(struct context *source, const struct content *content, rknn_contex
     made.made_bytes = bytes_of_duplicate(&files, command_bytes, sizes.total_dma_allocated_size);
     if (!keep(&made, content, &sizes))
         return ERROR_NO_MEMORY;
-    note_duplicate(source, made.handle);
+    if (content)
+        note_duplicate(source, made.handle);
     *handle = made.handle;
     return SUCCEEDED;
 }
