@@ -68,7 +68,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """Compile the library, its double and the programs."""
     architecture = architecture_of_this_python()
     compiler = find_compiler(architecture) if architecture in ARCHITECTURES else None
-    if compiler is None:
+    if architecture is None or compiler is None:
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("apply")
     APPLY.compile(compiler, architecture, folder, "-Werror")
@@ -77,12 +77,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     for path in (library, folder / "other.so"):
         names = ["-shared", f"-Wl,-soname,{path.name}", "-o", str(path)]
         compiler.compile([*shared, *names, double, "-lpthread"])
-    for source, path, options in (
+    for source, output, options in (
         ("program.c", "program", [str(library), "-lpthread"]),
         ("loader.c", "loader", ["-ldl", "-lpthread"]),
         ("plugin.c", "plugin.so", ["-shared", str(library)]),
     ):
-        compiler.compile([*shared, "-o", str(folder / path), str(_SOURCES / source), *options])
+        compiler.compile([*shared, "-o", str(folder / output), str(_SOURCES / source), *options])
     return Built(folder, folder / APPLY.main)
 
 
