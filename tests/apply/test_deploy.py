@@ -75,7 +75,7 @@ def test_lines_for_systemd_and_docker(tmp_path: Path) -> None:
     assert f"COPY applied {image}" in docker
     assert f"ENV PYTHONPATH={image}/hooks${{PYTHONPATH:+:$PYTHONPATH}}" in docker
     preload = f"{image}/lib/\\$PLATFORM/reusebench_apply.so"
-    assert f"ENV LD_PRELOAD={preload}${{LD_PRELOAD:+:$LD_PRELOAD}}" in docker
+    assert f"ENV LD_PRELOAD=${{LD_PRELOAD:+$LD_PRELOAD:}}{preload}" in docker
     assert "ENV REUSEBENCH_APPLY_AT_ONCE=3" in docker
     compose = (folder / "compose.yaml").read_text()
     assert f'LD_PRELOAD: "{image}/lib/$$PLATFORM/reusebench_apply.so"' in compose
@@ -163,7 +163,7 @@ def test_the_wrapper_runs_a_program_wherever_the_folder_is(tmp_path: Path) -> No
     library = folder / _LIBRARY_BY_PLATFORM
     assert run() == (4, f"{library} {folder}/hooks 2\n", "")
     kept = {"PYTHONPATH": "/mine", "REUSEBENCH_APPLY_AT_ONCE": "1", "LD_PRELOAD": "libc.so.6"}
-    assert run(**kept) == (4, f"{library}:libc.so.6 {folder}/hooks:/mine 1\n", "")
+    assert run(**kept) == (4, f"libc.so.6:{library} {folder}/hooks:/mine 1\n", "")
     assert run(REUSEBENCH_APPLY_OFF="1") == (4, "  \n", "")
 
     shutil.rmtree(folder / "lib")

@@ -152,8 +152,9 @@ def _write(
         return {**preload, **hooks, **plan, **own}
 
     _text(new / "systemd.conf", *_systemd(variables(str(folder))))
-    _text(new / "Dockerfile.part", *_docker(folder.name, variables(_IN_IMAGE)))
-    _text(new / "compose.yaml", *_compose(folder.name, variables(_IN_IMAGE)))
+    needed = [f"# The image needs glibc {version} for {form}." for form, version in glibc.items()]
+    _text(new / "Dockerfile.part", *needed, *_docker(folder.name, variables(_IN_IMAGE)))
+    _text(new / "compose.yaml", *needed, *_compose(folder.name, variables(_IN_IMAGE)))
     words = {
         "@LIBRARY@": library or "",
         "@FOLDER@": str(folder),
@@ -196,9 +197,11 @@ def _docker(name: str, variables: Mapping[str, str]) -> list[str]:
     if preload:
         lines += ["# It fails if the image's C library is too old."]
         lines += [f"RUN LD_PRELOAD='{preload}' /bin/true"]
+    before = {"LD_PRELOAD": "${LD_PRELOAD:+$LD_PRELOAD:}"}
+    behind = {"PYTHONPATH": "${PYTHONPATH:+:$PYTHONPATH}"}
     for variable, value in variables.items():
-        others = f"${{{variable}:+:${variable}}}" if not variable.startswith(PREFIX) else ""
-        lines += [f"ENV {variable}={value.replace('$', chr(92) + '$')}{others}"]
+        own = value.replace("$", "\\$")
+        lines += [f"ENV {variable}={before.get(variable, '')}{own}{behind.get(variable, '')}"]
     return lines
 
 

@@ -13,7 +13,14 @@ from typing import NoReturn
 from reusebench.apply.errors import ApplyError
 from reusebench.apply.executable import Executable, check_machine, find_executable
 from reusebench.apply.rknn import form_for
-from reusebench.apply.settings import HOOKS, PROBLEMS_NAME, REPORT_NAME, ApplySettings, with_first
+from reusebench.apply.settings import (
+    HOOKS,
+    PROBLEMS_NAME,
+    REPORT_NAME,
+    ApplySettings,
+    with_hooks,
+    with_library,
+)
 from reusebench.apply.waiting import started_environment
 from reusebench.system.files import started_umask
 
@@ -38,10 +45,10 @@ def applied_variables(
     """
     variables = settings.variables()
     if os.pathsep not in str(HOOKS):
-        variables.update(with_first("PYTHONPATH", str(HOOKS), environment))
+        variables.update(with_hooks(environment))
     library = _library(executable, environment, show_step, warn)
     if library:
-        variables.update(with_first("LD_PRELOAD", library, environment))
+        variables.update(with_library(library, environment))
     return variables
 
 

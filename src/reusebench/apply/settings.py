@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["HOOKS", "PREFIX", "PROBLEMS_NAME", "REPORT_NAME", "ApplySettings", "with_first"]
+__all__ = [
+    "HOOKS",
+    "PREFIX",
+    "PROBLEMS_NAME",
+    "REPORT_NAME",
+    "ApplySettings",
+    "with_hooks",
+    "with_library",
+]
 
 #: Folder for PYTHONPATH. It is all that Python needs in production, and imports nothing of ours.
 HOOKS = Path(__file__).with_name("hooks")
@@ -52,11 +60,21 @@ class ApplySettings:
         return {f"{PREFIX}{name}": str(value) for name, value in values.items() if value}
 
 
-def with_first(name: str, first: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variable `name` with `first` before the paths that it has already.
+def with_hooks(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return PYTHONPATH with the hooks first: they run the program's own sitecustomize.
 
-    >>> with_first("LD_PRELOAD", "/a.so", {"LD_PRELOAD": "/b.so"})
-    {'LD_PRELOAD': '/a.so:/b.so'}
+    >>> with_hooks({"PYTHONPATH": "/a"})["PYTHONPATH"].endswith("/apply/hooks:/a")
+    True
     """
-    others = environment.get(name)
-    return {name: f"{first}:{others}" if others else first}
+    others = environment.get("PYTHONPATH")
+    return {"PYTHONPATH": f"{HOOKS}:{others}" if others else str(HOOKS)}
+
+
+def with_library(library: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return LD_PRELOAD with the library last: what others stand in for stays theirs.
+
+    >>> with_library("/a.so", {"LD_PRELOAD": "/b.so"})
+    {'LD_PRELOAD': '/b.so:/a.so'}
+    """
+    others = environment.get("LD_PRELOAD")
+    return {"LD_PRELOAD": f"{others}:{library}" if others else library}

@@ -93,16 +93,16 @@ def remarks(
     outcome: Outcome,
     environment: Mapping[str, str],
 ) -> list[str]:
-    """Return sentences on why there is no report; none if there is one."""
-    if reports:
-        return []
-    if environment.get(f"{PREFIX}OFF"):
-        return [sentence_for("off")]
+    """Return sentences on why there is no report, or one may be missing."""
     name = Path(executable.words[0]).name
     if outcome.signal_name:
         return [
             f"{name} was ended by {outcome.signal_name}: a process that is killed reports nothing"
         ]
+    if reports:
+        return []
+    if environment.get(f"{PREFIX}OFF"):
+        return [sentence_for("off")]
     nothing = (
         "nothing was shared: no process has used a runtime that is known (librknnrt and librknnmrt;"
         " in Python ONNX Runtime, OpenVINO and LiteRT)"
