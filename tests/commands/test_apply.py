@@ -50,7 +50,7 @@ def test_a_program_is_run_as_it_is(tiny_model: Path, program: Path) -> None:
     assert at_once == "3"
     assert first.startswith("reusebench: ONNX Runtime ")
     assert ": 2 contexts of 1 model, at most 1 ran at once" in first
-    assert lines[0] == "reusebench:   shared: one context of the runtime by 2 contexts"
+    assert lines[0].startswith("reusebench:   shared: one context of the runtime by 2 contexts")
     assert lines[-1].startswith("reusebench: to measure what it saves: reusebench apply --compare")
 
 
@@ -66,7 +66,8 @@ def test_json_has_standard_output_for_itself(
     assert done.err.startswith("1\n1\n")
     (process,) = result["processes"]
     assert process["contexts"] == 2
-    assert result["shared"] == process["shared"] == {"context": 2}
+    assert result["shared"] == process["shared"]
+    assert result["shared"]["context"] == 2
     assert result["left_alone"] == {}
     assert len(asked.read_text().splitlines()) == 1
 
