@@ -156,7 +156,7 @@ _LAYERS = {
     "system": "package option_names files interrupts processes cache user_files",
     "apply": (
         "hooks errors reasons settings report elf executable placeholder library rknn waiting"
-        " launch outcome summary deploy digests plan comparison"
+        " launch outcome summary digests plan plan_result deploy comparison"
     ),
     "fit": "layouts prediction study uncertainty npu_costs process_costs search answering",
     "reports": (

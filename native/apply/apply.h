@@ -10,11 +10,12 @@
  *   REUSEBENCH_APPLY_AT_ONCE  most runs at once of contexts without a core mask; unset: the cores of the NPU
  *   REUSEBENCH_APPLY_OFF      if set, everything is left alone
  *   REUSEBENCH_APPLY_DIGESTS  if 1, the report has digests of all outputs
+ *   REUSEBENCH_APPLY_PLAN     file with what each context shares (plan.c); unset: what is safe
  *
  * From call to memory: calls.c answers the program's calls, loading.c makes its contexts, layout.c decides what they
- * share, memory.c gives them internal memory and turns to run, mini.c does both for librknnmrt, contexts.c knows them, models.c tells equal models,
- * model_file.c reads what the file says, library.c finds the functions of Rockchip's library. outputs.c digests outputs,
- * report.c tells what was done.
+ * share, or plan.c says it, memory.c gives them internal memory and turns to run, mini.c does both for librknnmrt,
+ * contexts.c knows them, models.c tells equal models, model_file.c reads what the file says, library.c finds the
+ * functions of Rockchip's library. outputs.c digests outputs, report.c tells what was done.
  */
 #ifndef REUSEBENCH_APPLY_H
 #define REUSEBENCH_APPLY_H
@@ -116,6 +117,7 @@ void tell_change(void);
 
 struct memory;
 struct mini;
+struct plan_context;
 
 /* Bytes of the first context of a model, without internal memory: in all, and in the list of its tasks (0: unknown). */
 struct loaded_bytes {
@@ -127,6 +129,7 @@ struct context {
     rknn_context handle;
     struct model model;
     bool is_managed; /* false: left alone, known for the digests of its outputs only */
+    struct plan_context *line; /* NULL: it is not in a plan */
     /* What is shared. */
     bool shares_weights, shares_internal, is_changed;
     /* Contexts of one group share internal memory. */
@@ -151,8 +154,8 @@ struct context {
 extern struct context *contexts;
 
 struct context *find_context(rknn_context handle);
-/* Returns a context that can be duplicated in place of loading the model again. */
-struct context *find_equal(const struct model *model);
+/* Returns a context that can be duplicated in place of loading the model again, for a context with this line. */
+struct context *find_equal(const struct model *model, const struct plan_context *line);
 struct context *add_context(rknn_context handle, const struct model *model);
 void remove_context(struct context *context);
 
@@ -160,12 +163,18 @@ void remove_context(struct context *context);
 
 /* Contexts of this group have their internal memory for themselves. */
 #define OWN_GROUP (-1)
+/* From here on groups are those of a plan, below they are core masks. */
+#define PLAN_GROUPS 0x10000
 
 bool is_off(void);
-/* Whether equal contexts may share their weights. */
-bool may_share_weights(const struct model *model);
-/* The group that a context is in whose core mask the program has set. */
-int group_of_mask(int core_mask);
+/* Whether equal contexts with these lines may share their weights. */
+bool may_share_weights(const struct plan_context *one, const struct plan_context *other);
+/* The group that a context with this line is in at first. */
+int first_group(const struct plan_context *line);
+/* Whether contexts with these lines may share internal memory, if they have no core mask. */
+bool may_share_internal(const struct plan_context *one, const struct plan_context *other);
+/* The group that a context with this line is in whose core mask the program has set. */
+int group_of_mask(const struct plan_context *line, int core_mask);
 /* Most internal memories of a group, and so most of its contexts that run at once. */
 unsigned most_memories(int group);
 
@@ -174,7 +183,7 @@ unsigned most_memories(int group);
 /* Returns NULL if a context was made that shares memory; otherwise the reason to leave it alone. */
 const char *load_shared(rknn_context *handle, struct content *content, const struct model *model);
 /* Duplicates a context; the result of rknn_dup_context, or ERROR_NO_MEMORY. `content`: NULL if the program does it. */
-int duplicate(struct context *source, const struct content *content, rknn_context *handle);
+int duplicate(struct context *source, const struct content *content, rknn_context *handle, struct plan_context *line);
 
 /* ---- memory.c; with the lock held ---- */
 
@@ -196,7 +205,8 @@ void forget_turns(void);
 /* Whether Rockchip's library is librknnmrt. */
 bool is_mini(void);
 /* As load_shared. */
-const char *load_mini(rknn_context *handle, struct content *content, const struct model *model);
+const char *load_mini(rknn_context *handle, struct content *content, const struct model *model,
+                      struct plan_context *line);
 /* The context keeps its internal memory from now on. */
 void bind_mini(struct context *context);
 void detach_mini(struct context *context);

@@ -1,5 +1,5 @@
 /* The program's calls of Rockchip's library. */
-#include "apply.h"
+#include "plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -154,9 +154,15 @@ HOOK(int, rknn_dup_context, (rknn_context * in, rknn_context *out))
     int state = hold(&making);
     int inner = hold(&lock);
     struct context *source = find_context(*in);
-    let_go(&lock, inner);
     bool is_ours = source && source->is_managed;
-    int code = is_ours ? duplicate(source, NULL, out) : FORWARD(rknn_dup_context, in, out);
+    struct plan_context *line = is_ours ? take_line(&source->model, NULL) : NULL;
+    let_go(&lock, inner);
+    int code = is_ours ? duplicate(source, NULL, out, line) : FORWARD(rknn_dup_context, in, out);
+    if (is_ours && code != SUCCEEDED) {
+        inner = hold(&lock);
+        give_line_back(line);
+        let_go(&lock, inner);
+    }
     if (!is_ours && code == SUCCEEDED)
         note_alone(*out, source ? &source->model : NULL, is_off() ? "off" : "own_duplicate");
     let_go(&making, state);
@@ -227,7 +233,7 @@ HOOK(int, rknn_set_core_mask, (rknn_context handle, int core_mask))
     if (context && context->memory && context->group != OWN_GROUP && code == SUCCEEDED) {
         int state = hold(&lock);
         wait_until_idle(context);
-        regroup(context, group_of_mask(core_mask));
+        regroup(context, group_of_mask(context->line, core_mask));
         let_go(&lock, state);
     }
     leave(&visit);

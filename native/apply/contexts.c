@@ -1,5 +1,5 @@
 /* The contexts that the program has, and the locks. */
-#include "apply.h"
+#include "plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,10 +89,11 @@ struct context *find_context(rknn_context handle)
     return context;
 }
 
-struct context *find_equal(const struct model *model)
+struct context *find_equal(const struct model *model, const struct plan_context *line)
 {
     struct context *context = contexts;
-    while (context && (!context->is_managed || context->is_changed || !is_equal_model(&context->model, model)))
+    while (context && (!context->is_managed || context->is_changed || !is_equal_model(&context->model, model) ||
+                       !may_share_weights(context->line, line)))
         context = context->next;
     return context;
 }
@@ -115,6 +116,7 @@ void remove_context(struct context *context)
     while (*place != context)
         place = &(*place)->next;
     *place = context->next;
+    give_line_back(context->line);
     forget_outputs(context);
     free(context);
 }

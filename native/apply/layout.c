@@ -1,5 +1,5 @@
-/* What contexts share if nothing else is known: the safe default. */
-#include "apply.h"
+/* What contexts share: by their lines of a plan, or the safe default. */
+#include "plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,15 +10,28 @@ bool is_off(void)
     return getenv("REUSEBENCH_APPLY_OFF");
 }
 
-bool may_share_weights(const struct model *model)
+bool may_share_weights(const struct plan_context *one, const struct plan_context *other)
 {
-    (void)model;
-    return true;
+    return !one || !other || one->weights == other->weights;
 }
 
-int group_of_mask(int core_mask)
+int first_group(const struct plan_context *line)
 {
-    return core_mask;
+    if (!line)
+        return 0;
+    return line->memory < 0 ? OWN_GROUP : PLAN_GROUPS + line->memory;
+}
+
+bool may_share_internal(const struct plan_context *one, const struct plan_context *other)
+{
+    return first_group(one) == first_group(other) && first_group(one) != OWN_GROUP;
+}
+
+/* A mask of the program's own goes before that of the plan. */
+int group_of_mask(const struct plan_context *line, int core_mask)
+{
+    bool is_as_planned = line && (line->core < 0 || core_mask == 1 << line->core);
+    return is_as_planned ? first_group(line) : core_mask;
 }
 
 /* The chips whose NPU has several cores, by the device tree or by the name of a virtual board. */

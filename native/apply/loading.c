@@ -1,5 +1,5 @@
 /* Makes the program's contexts so that they can share memory. */
-#include "apply.h"
+#include "plan.h"
 
 #include <dirent.h>
 #include <stdlib.h>
@@ -142,6 +142,18 @@ static void set_bytes(struct context *context, const struct content *content, co
     context->hidden_bytes = told_bytes - sizes->total_dma_allocated_size;
 }
 
+static void set_planned_core(const struct context *context)
+{
+    const struct plan_context *line = context->line;
+    if (!line || line->core < 0)
+        return;
+    if (REAL(rknn_set_core_mask) && REAL(rknn_set_core_mask)(context->handle, 1 << line->core) == SUCCEEDED)
+        return;
+    int state = hold(&lock);
+    note_failure("rknn_set_core_mask");
+    let_go(&lock, state);
+}
+
 /* Takes the context into the list, with internal memory; false if there is none, and then it is destroyed. */
 static bool keep(const struct context *made, const struct content *content, const rknn_mem_size *sizes)
 {
@@ -149,18 +161,23 @@ static bool keep(const struct context *made, const struct content *content, cons
     struct context *context = add_context(made->handle, &made->model);
     if (context) {
         context->is_managed = true;
+        context->group = first_group(made->line);
         context->internal_bytes = sizes->total_internal_size;
         context->loaded = made->loaded;
         context->made_bytes = made->made_bytes;
         set_bytes(context, content, sizes);
     }
     bool is_kept = context && attach(context);
-    if (is_kept)
+    if (is_kept) {
+        context->line = made->line;
         note_model(&made->model);
-    else if (context)
+    } else if (context) {
         remove_context(context);
+    }
     let_go(&lock, state);
-    if (!is_kept)
+    if (is_kept)
+        set_planned_core(made);
+    else
         REAL(rknn_destroy)(made->handle);
     return is_kept;
 }
@@ -191,9 +208,9 @@ static void note_duplicate(struct context *source, rknn_context handle)
     let_go(&lock, state);
 }
 
-int duplicate(struct context *source, const struct content *content, rknn_context *handle)
+int duplicate(struct context *source, const struct content *content, rknn_context *handle, struct plan_context *line)
 {
-    struct context made = {.model = source->model, .loaded = source->loaded};
+    struct context made = {.model = source->model, .loaded = source->loaded, .line = line};
     rknn_mem_size sizes;
     struct open_files before;
     begin_copy(source);
@@ -226,9 +243,10 @@ static void drop_failed(rknn_context handle, int code)
 }
 
 /* Loads the first context of a model, whose internal memory this library gives. */
-static const char *load(rknn_context *handle, const struct content *content, const struct model *model)
+static const char *load(rknn_context *handle, const struct content *content, const struct model *model,
+                        struct plan_context *line)
 {
-    struct context made = {.model = *model};
+    struct context made = {.model = *model, .line = line};
     rknn_mem_size sizes;
     struct open_files before;
     uint32_t flags = model->flags | FLAG_INTERNAL_ALLOC_OUTSIDE;
@@ -260,21 +278,36 @@ static bool has_functions(void)
            REAL(rknn_destroy_mem) && REAL(rknn_set_internal_mem) && REAL(rknn_destroy);
 }
 
-const char *load_shared(rknn_context *handle, struct content *content, const struct model *model)
+static const char *load_planned(rknn_context *handle, struct content *content, const struct model *model,
+                                struct plan_context *line)
 {
     if (is_mini())
-        return load_mini(handle, content, model);
-    if (!has_functions())
-        return "library_too_old";
+        return load_mini(handle, content, model, line);
     int state = hold(&lock);
-    struct context *source = may_share_weights(model) ? find_equal(model) : NULL;
+    struct context *source = find_equal(model, line);
     let_go(&lock, state);
     if (!source)
-        return load(handle, content, model);
-    if (duplicate(source, content, handle) == SUCCEEDED)
+        return load(handle, content, model, line);
+    if (duplicate(source, content, handle, line) == SUCCEEDED)
         return NULL;
     state = hold(&lock);
     note_failure("rknn_dup_context");
     let_go(&lock, state);
     return "call_failed";
+}
+
+const char *load_shared(rknn_context *handle, struct content *content, const struct model *model)
+{
+    if (!is_mini() && !has_functions())
+        return "library_too_old";
+    int state = hold(&lock);
+    struct plan_context *line = take_line(model, content->path);
+    let_go(&lock, state);
+    const char *reason = load_planned(handle, content, model, line);
+    if (!reason)
+        return NULL;
+    state = hold(&lock);
+    give_line_back(line);
+    let_go(&lock, state);
+    return reason;
 }

@@ -12,7 +12,7 @@
  * A context's internal memory can be replaced until its first rknn_set_io_mem. So a context with a larger one, loaded
  * later, takes the others along only until then; afterwards they keep what they have.
  */
-#include "apply.h"
+#include "plan.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,7 +30,8 @@ struct region {
     uint32_t bytes;
     int fd;
     unsigned users;
-    struct context *runner; /* NULL: nothing runs in it */
+    struct context *runner;          /* NULL: nothing runs in it */
+    const struct plan_context *line; /* of the context that it was made for */
 };
 
 struct view {
@@ -64,13 +65,14 @@ static void *mapped(int fd, uint32_t bytes)
 }
 
 /* Returns a region with the memory, which the caller is a user of, and leaves. */
-static struct region *keep(const rknn_tensor_mem *memory, const struct model *model, uint32_t bytes)
+static struct region *keep(const rknn_tensor_mem *memory, const struct model *model, uint32_t bytes,
+                           const struct plan_context *line)
 {
     int fd = fcntl(memory->fd, F_DUPFD_CLOEXEC, LOWEST_FD);
     void *address = mapped(fd, bytes);
     struct region *region = address ? calloc(1, sizeof *region) : NULL;
     if (region) {
-        *region = (struct region){regions, *model, address, memory->phys_addr, bytes, fd, .users = 1};
+        *region = (struct region){regions, *model, address, memory->phys_addr, bytes, fd, .users = 1, .line = line};
         return regions = region;
     }
     if (address)
@@ -134,7 +136,7 @@ static bool open_view(struct view *view, rknn_context handle, struct region *reg
 static bool open_new(struct view *view, struct context *context, const struct model *model, uint32_t bytes)
 {
     rknn_tensor_mem *memory = REAL(rknn_create_mem)(context->handle, bytes);
-    struct region *region = memory ? keep(memory, model, bytes) : NULL;
+    struct region *region = memory ? keep(memory, model, bytes, context->line) : NULL;
     bool is_open = region && open_view(view, context->handle, region, region->address, bytes);
     if (memory)
         REAL(rknn_destroy_mem)(context->handle, memory);
@@ -159,10 +161,16 @@ static void close_view(struct view *view, rknn_context handle)
 
 /* ---- Weights ---- */
 
-static struct region *weights_of(const struct model *model)
+static bool has_weights_of(const struct region *region, const struct context *context)
+{
+    return region->model.bytes && is_equal_model(&region->model, &context->model) &&
+           may_share_weights(region->line, context->line);
+}
+
+static struct region *weights_of(const struct context *context)
 {
     struct region *region = regions;
-    while (region && !(region->model.bytes && is_equal_model(&region->model, model)))
+    while (region && !has_weights_of(region, context))
         region = region->next;
     return region;
 }
@@ -204,7 +212,7 @@ static bool share_weights(struct context *context, struct region *region)
 
 static bool give_weights(struct context *context, uint32_t bytes)
 {
-    struct region *region = weights_of(&context->model);
+    struct region *region = weights_of(context);
     return region && region->bytes == bytes ? share_weights(context, region) : write_weights(context, bytes);
 }
 
@@ -231,10 +239,11 @@ static bool share_internal(struct context *context, struct region *region)
            set_internal(context, &view);
 }
 
-static struct region *internal_memory(uint32_t bytes)
+static struct region *internal_memory_for(const struct context *context)
 {
     struct region *region = regions;
-    while (region && (region->model.bytes || region->bytes < bytes))
+    while (region && (region->model.bytes || region->bytes < context->internal_bytes ||
+                      !may_share_internal(region->line, context->line)))
         region = region->next;
     return region;
 }
@@ -258,6 +267,8 @@ static void move_others(const struct context *newest)
 {
     struct region *region = newest->mini->internal.region;
     for (struct context *context = contexts; context; context = context->next) {
+        if (!may_share_internal(context->line, newest->line))
+            continue;
         bool has_it = context == newest || (may_move(context) && share_internal(context, region));
         if (!has_it)
             leave_outside(context);
@@ -267,7 +278,7 @@ static void move_others(const struct context *newest)
 static bool give_internal(struct context *context)
 {
     static const struct model none;
-    struct region *region = internal_memory(context->internal_bytes);
+    struct region *region = internal_memory_for(context);
     if (region)
         return share_internal(context, region);
     struct view view;
@@ -289,7 +300,7 @@ void detach_mini(struct context *context)
 
 /* `alone_bytes`: of a context that shares nothing, with internal memory. */
 static struct context *adopt(rknn_context handle, const struct model *model, const rknn_mem_size *sizes,
-                             uint64_t alone_bytes)
+                             uint64_t alone_bytes, struct plan_context *line)
 {
     struct mini *mini = calloc(1, sizeof *mini);
     struct context *context = mini ? add_context(handle, model) : NULL;
@@ -298,6 +309,7 @@ static struct context *adopt(rknn_context handle, const struct model *model, con
         return NULL;
     }
     context->mini = mini;
+    context->line = line;
     context->is_managed = true;
     context->internal_bytes = sizes->total_internal_size;
     context->alone_bytes = alone_bytes - whole_pages(sizes->total_internal_size);
@@ -319,11 +331,11 @@ static void note_sharing(struct context *newest)
     note_bytes();
 }
 
-static bool furnish(rknn_context handle, const struct model *model, uint64_t alone_bytes)
+static bool furnish(rknn_context handle, const struct model *model, uint64_t alone_bytes, struct plan_context *line)
 {
     rknn_mem_size sizes = {0};
     int code = REAL(rknn_query)(handle, QUERY_MEM_SIZE, &sizes, sizeof sizes);
-    struct context *context = code == SUCCEEDED ? adopt(handle, model, &sizes, alone_bytes) : NULL;
+    struct context *context = code == SUCCEEDED ? adopt(handle, model, &sizes, alone_bytes, line) : NULL;
     if (!context)
         return false;
     if (give_weights(context, sizes.total_weight_size) && give_internal(context)) {
@@ -382,13 +394,14 @@ static const char *ask_alone(struct argument model, uint32_t flags, uint64_t *by
 static uint64_t known_bytes(const struct model *model)
 {
     int state = hold(&lock);
-    const struct context *context = find_equal(model);
+    const struct context *context = find_equal(model, NULL);
     uint64_t bytes = context ? context->alone_bytes + whole_pages(context->internal_bytes) : 0;
     let_go(&lock, state);
     return bytes;
 }
 
-const char *load_mini(rknn_context *handle, struct content *content, const struct model *model)
+const char *load_mini(rknn_context *handle, struct content *content, const struct model *model,
+                      struct plan_context *line)
 {
     struct argument argument = {(void *)content->bytes, content->size};
     if (content->path) {
@@ -404,7 +417,7 @@ const char *load_mini(rknn_context *handle, struct content *content, const struc
     if (REAL(rknn_init)(&made, argument.bytes_or_path, argument.size, flags, NULL) != SUCCEEDED)
         return "call_failed";
     int state = hold(&lock);
-    bool is_furnished = furnish(made, model, bytes);
+    bool is_furnished = furnish(made, model, bytes, line);
     let_go(&lock, state);
     if (!is_furnished) {
         REAL(rknn_destroy)(made);

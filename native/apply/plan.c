@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define VARIABLE "REUSEBENCH_APPLY_PLAN"
 #define FIRST_LINE "reusebench-apply-plan 1\n"
 #define MOST_UNKNOWN 16
 #define MOST_NAME 64
@@ -78,25 +79,25 @@ static void read_plan(const char *path)
 {
     struct content content;
     if (!read_content(&content, path, 0)) {
-        note_left_alone("plan_unreadable");
+        note_failure(VARIABLE);
         return;
     }
     char *text = malloc((size_t)content.size + 1);
     if (text) {
         memcpy(text, content.bytes, content.size);
         text[content.size] = '\0';
-        if (strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) == 0)
-            read_lines(text);
-        else
-            note_left_alone("plan_unreadable");
     }
+    if (text && strncmp(text, FIRST_LINE, strlen(FIRST_LINE)) == 0)
+        read_lines(text);
+    else
+        note_failure(VARIABLE);
     free(text);
     forget_content(&content);
 }
 
 bool has_plan(void)
 {
-    const char *path = getenv("REUSEBENCH_APPLY_PLAN");
+    const char *path = getenv(VARIABLE);
     if (path && !is_read)
         read_plan(path);
     is_read = true;
@@ -158,11 +159,23 @@ void give_line_back(struct plan_context *line)
         line->is_taken = false;
 }
 
-static size_t add_text(char *text, size_t size, size_t length, const char *form, ...)
+/* A forked process counts its own. */
+void forget_plan_counts(void)
+{
+    memset(unknown, 0, sizeof unknown);
+    for (struct planned_model *model = models; model; model = model->next)
+        model->with_line = model->beyond = 0;
+}
+
+/* ---- The report ---- */
+
+__attribute__((format(printf, 4, 5))) static size_t add_text(char *text, size_t size, size_t length, const char *form,
+                                                            ...)
 {
     va_list values;
+    size_t room = length < size ? size - length : 0;
     va_start(values, form);
-    int count = length < size ? vsnprintf(text + length, size - length, form, values) : 0;
+    int count = vsnprintf(room ? text + length : NULL, room, form, values);
     va_end(values);
     return length + (count > 0 ? (size_t)count : 0);
 }
@@ -174,8 +187,8 @@ static size_t add_counts(char *text, size_t size, size_t length, bool of_beyond)
         unsigned count = of_beyond ? model->beyond : model->with_line;
         if (!count)
             continue;
-        const char *form = "%s\"%016" PRIx64 "%016" PRIx64 "\": %u";
-        length = add_text(text, size, length, form, between, model->model.digest[0], model->model.digest[1], count);
+        length = add_text(text, size, length, "%s\"%016" PRIx64 "%016" PRIx64 "\": %u", between,
+                          model->model.digest[0], model->model.digest[1], count);
         between = ", ";
     }
     return length;

@@ -19,5 +19,6 @@ struct plan_context *take_line(const struct model *model, const char *path);
 void give_line_back(struct plan_context *line);
 /* Writes the value of the report's key "plan"; returns its length. */
 size_t plan_report(char *text, size_t size);
+void forget_plan_counts(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* What was shared and what was left alone: one JSON line at the end of the process. */
-#include "apply.h"
+#include "plan.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -153,6 +153,7 @@ void forget_report(void)
         free(record);
     }
     memset(&total, 0, sizeof total);
+    forget_plan_counts();
 }
 
 /* ---- The line ---- */
@@ -218,7 +219,7 @@ __attribute__((destructor)) static void write_report(void)
     const char *path = getenv("REUSEBENCH_APPLY_REPORT");
     if (!path || !total.contexts)
         return;
-    struct line line = {.room = 4096 + 128 * (size_t)total.models};
+    struct line line = {.room = 4096 + 128 * (size_t)total.models + plan_report(NULL, 0)};
     line.text = malloc(line.room);
     if (!line.text)
         return;
@@ -230,6 +231,8 @@ __attribute__((destructor)) static void write_report(void)
     append_counts(&line, "left_alone", &total.left_alone);
     append_counts(&line, "failures", &total.failures);
     append_digests(&line);
+    append(&line, ", \"plan\": ");
+    line.length += plan_report(line.text + line.length, line.room - line.length);
     append(&line, "}\n");
     write_line(path, &line);
     free(line.text);

@@ -30,10 +30,8 @@ def _library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deploying, "_oldest_glibc", lambda _: "2.17")
 
 
-def _deploy(
-    folder: Path, *forms: str, at_once: int | None = None, plan: Path | None = None
-) -> None:
-    deploy(folder, forms, ApplySettings(at_once=at_once, plan=plan), lambda _: None)
+def _deploy(folder: Path, *forms: str, at_once: int | None = None, plan: str | None = None) -> None:
+    deploy(folder, forms, ApplySettings(at_once=at_once), lambda _: None, plan)
 
 
 def _names(folder: Path) -> set[str]:
@@ -64,9 +62,7 @@ def test_hooks_run_on_python_3_8() -> None:
 def test_lines_for_systemd_and_docker(tmp_path: Path) -> None:
     """Docker and compose replace $PLATFORM, unless it is escaped; systemd does not."""
     folder = tmp_path / "applied"
-    plan = tmp_path / "lines"
-    plan.write_text("reusebench-apply-plan 1\n")
-    _deploy(folder, "armhf", at_once=3, plan=plan)
+    _deploy(folder, "armhf", at_once=3, plan="reusebench-apply-plan 1\n")
     systemd = (folder / "systemd.conf").read_text().splitlines()
     assert f'Environment="LD_PRELOAD={folder}/{_LIBRARY_BY_PLATFORM}"' in systemd
     assert f'Environment="REUSEBENCH_APPLY_PLAN={folder}/plan"' in systemd

@@ -116,3 +116,42 @@ def test_what_cannot_be_applied_is_told_and_the_program_runs(tmp_path: Path) -> 
     assert done.exit_code == 3
     (warning,) = reply_in(done)["warnings"]
     assert warning.startswith("RKNN is left alone: cannot write /proc/none/reusebench/apply")
+
+
+def test_a_plan_decides_what_is_shared(tiny_model: Path, program: Path, tmp_path: Path) -> None:
+    """Each session is loaded by itself, and the end tells what became of the plan."""
+    plan = tmp_path / "mine.toml"
+    plan.write_text(
+        f"""
+        cores = 1
+        [models]
+        tiny = "{tiny_model}"
+        [contexts]
+        one = {{ model = "tiny" }}
+        two = {{ model = "tiny", zero_copy = ["input"] }}
+        three = {{ dup = "one" }}
+        """,
+        encoding="utf-8",
+    )
+    done = _run("--plan", plan, "--", sys.executable, program, tiny_model)
+    assert (done.exit_code, done.out) == (5, "1\n1\n")
+    lines = done.err.splitlines()
+    assert lines[0] == "1"  # the plan's cores
+    assert "reusebench:   shared: nothing" in lines
+    assert lines[-3:-1] == [
+        "reusebench: plan: tiny: 2 of 3 contexts as planned; no more were made",
+        (
+            "reusebench: plan, not applied to 1 context: tensors in place; the program's own calls"
+            " decide where its input and output are"
+        ),
+    ]
+    result = result_of(_run("--json", "--plan", plan, "--", sys.executable, program, tiny_model))
+    assert [f"reusebench: {line}" for line in result["plan"]] == lines[-3:-1]
+
+
+def test_a_wrong_plan_starts_nothing(tmp_path: Path) -> None:
+    """There is one sentence, and exit code 2."""
+    done = _run("--plan", tmp_path / "none.toml", "--", "sh", "-c", "echo started")
+    assert (done.exit_code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert "none.toml" in line

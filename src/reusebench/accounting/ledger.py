@@ -7,6 +7,7 @@ too, so every line is checked. Times are nanoseconds of CLOCK_MONOTONIC, as at b
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Annotated, Literal, Optional, Union
 
 import msgspec
@@ -140,6 +141,16 @@ class Ledger(msgspec.Struct, frozen=True):
     def peak_bytes(self) -> int:
         """Return the largest size of all buffers at once."""
         return max((total for _, total in self.timeline()), default=0)
+
+    def inferring_bytes(self) -> int:
+        """Return the largest size of all buffers at a submit; loading may take more before."""
+        timeline = self.timeline()
+        times_ns = [at_ns for at_ns, _ in timeline]
+        most = 0
+        for submit in self.submits:
+            steps = bisect_right(times_ns, submit.at_ns)
+            most = max(most, timeline[steps - 1][1] if steps else 0)
+        return most
 
 
 class _Event(msgspec.Struct, frozen=True, tag_field="event", tag=lambda name: name[1:].lower()):

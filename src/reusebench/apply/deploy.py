@@ -50,9 +50,16 @@ class Deployed:
 
 
 def deploy(
-    folder: Path, forms: Sequence[str], settings: ApplySettings, show_step: Callable[[str], None]
+    folder: Path,
+    forms: Sequence[str],
+    settings: ApplySettings,
+    show_step: Callable[[str], None],
+    plan: str | None = None,
 ) -> Deployed:
-    """Write the folder, which must be empty or written by an earlier call; raise ApplyError."""
+    """Write the folder, which must be empty or written by an earlier call; raise ApplyError.
+
+    `plan` is the text for REUSEBENCH_APPLY_PLAN.
+    """
     folder = folder.resolve()
     forms = tuple(dict.fromkeys(forms))
     if not _PLAIN.fullmatch(str(folder)):
@@ -68,7 +75,7 @@ def deploy(
         glibc = {form: _oldest_glibc(path) for form, path in libraries.items() if form != UCLIBC}
         with tempfile.TemporaryDirectory() as space:
             new = Path(space)
-            _write(new, folder, libraries, settings, glibc)
+            _write(new, folder, libraries, settings, glibc, plan)
             digests = {name: _digest(path) for name, path in sorted(_files(new))}
             _write_manifest(new, forms, glibc, digests)
             with uninterrupted():
@@ -134,22 +141,23 @@ def _write(
     libraries: Mapping[str, Path],
     settings: ApplySettings,
     glibc: Mapping[str, str],
+    plan: str | None,
 ) -> None:
     has_hooks = UCLIBC not in libraries  # systems with uClibc have no Python
     if has_hooks:
         shutil.copytree(HOOKS, new / _HOOKS, ignore=shutil.ignore_patterns(_BYTECODE))
     library = _write_libraries(new / _LIBRARY, libraries)
-    if settings.plan:
-        shutil.copyfile(settings.plan, new / _PLAN)
-    own = {name: value for name, value in settings.variables().items() if name != f"{PREFIX}PLAN"}
+    if plan:
+        (new / _PLAN).write_text(plan, encoding="utf-8")
+    own = settings.variables()
     lines = [f"{name}={value}" for name, value in own.items()]
     _text(new / _SETTINGS, "# Settings of library and hooks; more are in README.md.", *lines)
 
     def variables(base: str) -> dict[str, str]:
         preload = {"LD_PRELOAD": f"{base}/{library}"} if library else {}
         hooks = {"PYTHONPATH": f"{base}/{_HOOKS}"} if has_hooks else {}
-        plan = {f"{PREFIX}PLAN": f"{base}/{_PLAN}"} if settings.plan else {}
-        return {**preload, **hooks, **plan, **own}
+        planned = {f"{PREFIX}PLAN": f"{base}/{_PLAN}"} if plan else {}
+        return {**preload, **hooks, **planned, **own}
 
     _text(new / "systemd.conf", *_systemd(variables(str(folder))))
     needed = [f"# The image needs glibc {version} for {form}." for form, version in glibc.items()]

@@ -6,7 +6,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,6 +14,7 @@ from reusebench.apply.executable import Executable, check_machine, find_executab
 from reusebench.apply.rknn import form_for
 from reusebench.apply.settings import (
     HOOKS,
+    PLAN_NAME,
     PROBLEMS_NAME,
     REPORT_NAME,
     ApplySettings,
@@ -29,7 +29,7 @@ __all__ = ["applied_variables", "new_report_folder", "run"]
 _WAITING = Path(__file__).with_name("waiting.py")
 _OUTPUT, _ERRORS = 1, 2
 #: Everybody may append a line, as a program that root has started may become another user's.
-_APPENDED_BY_ALL, _ENTERED_BY_ALL = 0o622, 0o711
+_APPENDED_BY_ALL, _ENTERED_BY_ALL, _READ_BY_ALL = 0o622, 0o711, 0o644
 
 
 def applied_variables(
@@ -78,18 +78,20 @@ def run(
     after: Sequence[str],
     is_output_json: bool,
     show_step: Callable[[str], None],
+    plan: str | None = None,
 ) -> NoReturn:
     """Replace this process by a small one that runs the command, and executes `after` at its end.
 
     `after` gets the folder of the report, a mark, the command and the outcome as its last words.
     Raises ApplyError if the command cannot be started. If standard output is JSON's alone, the
-    program writes to standard error.
+    program writes to standard error. `plan` is the text for REUSEBENCH_APPLY_PLAN; it is in the
+    report's folder.
     """
     environment = started_environment()
     executable = find_executable(command, environment)
     check_machine(executable)
-    folder = new_report_folder()
-    settings = replace(settings, report=folder / REPORT_NAME)
+    folder = new_report_folder(plan)
+    settings = settings.in_folder(folder)
     problems: list[str] = []
     variables = applied_variables(settings, executable, environment, show_step, problems.append)
     (folder / PROBLEMS_NAME).write_text("\n".join(problems), encoding="utf-8")
@@ -104,11 +106,16 @@ def run(
         os.execve(words[0], [*words, *assignments, "--", *command], environment)
 
 
-def new_report_folder() -> Path:
-    """Return a new folder with the file that processes append to; raise ApplyError."""
+def new_report_folder(plan: str | None) -> Path:
+    """Return a new folder with the file that processes append to, and the plan if there is one.
+
+    Raises ApplyError if that cannot be written.
+    """
     try:
         folder = Path(tempfile.mkdtemp(prefix="reusebench-apply-"))
         (folder / REPORT_NAME).touch()
+        if plan:
+            (folder / PLAN_NAME).write_text(plan, encoding="utf-8")
     except OSError as error:
         raise ApplyError(
             f"no report can be written to a temporary folder ({error.strerror}). Set TMPDIR to a"
@@ -117,4 +124,6 @@ def new_report_folder() -> Path:
     if os.geteuid() == 0:
         folder.chmod(_ENTERED_BY_ALL)
         (folder / REPORT_NAME).chmod(_APPENDED_BY_ALL)
+        if plan:
+            (folder / PLAN_NAME).chmod(_READ_BY_ALL)
     return folder

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Optional
 
 from reusebench.apply.digests import content_digest, rknn_digest
 from reusebench.apply.errors import ApplyError
+from reusebench.apply.settings import PLAN_NAME
 from reusebench.measured.plan import (
     CREATE_MEM,
     LOAD,
@@ -21,12 +23,14 @@ from reusebench.measured.plan import (
     Plan,
 )
 
-__all__ = ["APPLIED_RUNTIMES", "PlanSettings", "PlannedContext", "PlannedModel"]
+__all__ = ["APPLIED_RUNTIMES", "PlanSettings", "PlannedContext", "PlannedModel", "planned_in"]
 
 _RKNN = "rknn"
 #: Runtimes whose contexts can be shared in a program that nobody changes.
 APPLIED_RUNTIMES = (_RKNN, "onnxruntime", "openvino", "litert")
 _FIRST_LINE = "reusebench-apply-plan 1"
+#: Lines for the end of the program, which library and hooks pass over.
+_LEFT_OUT, _PREDICTED = "left-out", "predicted-npu-bytes"
 #: The number of a memory of the context's own, and of no core.
 _OWN = -1
 
@@ -60,10 +64,10 @@ class PlanSettings:
 
     runtime: str
     models: tuple[PlannedModel, ...]
-    #: Most runs at once.
-    at_once: int
     #: A sentence for each part that it cannot be given.
-    left_out: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    #: NPU memory of all its contexts by `fit`; None if that is not known.
+    predicted_bytes: Optional[int] = None
 
     @classmethod
     def of(cls, plan: Plan) -> PlanSettings:
@@ -84,7 +88,7 @@ class PlanSettings:
             )
             if contexts:
                 models.append(_planned_model(model, plan.runtime, contexts))
-        return cls(plan.runtime, tuple(models), plan.cores, tuple(_left_out(plan)))
+        return cls(plan.runtime, tuple(models), tuple(_left_out(plan)))
 
     def text(self) -> str:
         """Return the file that REUSEBENCH_APPLY_PLAN names."""
@@ -94,11 +98,37 @@ class PlanSettings:
             lines.append(f"model {self.runtime} {model.digest} {model.size_bytes} {name}")
             for one in model.contexts:
                 lines.append(f"context {one.context} {one.weights} {one.memory} {one.core}")
+        lines += [f"{_LEFT_OUT} {sentence}" for sentence in self.left_out]
+        if self.predicted_bytes is not None:
+            lines.append(f"{_PREDICTED} {self.predicted_bytes}")
         return "\n".join(lines) + "\n"
 
-    def name_of(self, digest: str) -> str:
-        """Return the name of the model with this digest."""
-        return next(model.name for model in self.models if model.digest == digest)
+    @classmethod
+    def read(cls, text: str) -> PlanSettings:
+        """Return the settings of such a file."""
+        runtime = ""
+        models: list[PlannedModel] = []
+        left_out: list[str] = []
+        predicted = None
+        for line in text.splitlines():
+            kind, _, words = line.partition(" ")
+            if kind == "model":
+                runtime, digest, size, name = words.split(" ", 3)
+                models.append(PlannedModel(name, digest, int(size), ()))
+            elif kind == "context":
+                context = PlannedContext(*map(int, words.split()))
+                models[-1] = replace(models[-1], contexts=(*models[-1].contexts, context))
+            elif kind == _LEFT_OUT:
+                left_out.append(words)
+            elif kind == _PREDICTED:
+                predicted = int(words)
+        return cls(runtime, tuple(models), tuple(left_out), predicted)
+
+
+def planned_in(folder: Path) -> PlanSettings | None:
+    """Return the plan in a folder of launch.py; None if there is none."""
+    file = folder / PLAN_NAME
+    return PlanSettings.read(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
 def _planned_model(

@@ -14,7 +14,15 @@ import msgspec
 from reusebench.apply.errors import ApplyError
 from reusebench.apply.settings import PREFIX, PROBLEMS_NAME, REPORT_NAME
 
-__all__ = ["Digest", "ProcessReport", "Totals", "read_reports", "take_reports", "totals"]
+__all__ = [
+    "Digest",
+    "PlanUse",
+    "ProcessReport",
+    "Totals",
+    "read_reports",
+    "take_reports",
+    "totals",
+]
 
 
 class Digest(msgspec.Struct, frozen=True):
@@ -23,6 +31,17 @@ class Digest(msgspec.Struct, frozen=True):
     runs: int
     #: Sum of the digests of the runs, as 32 hexadecimal digits.
     sum: str
+
+
+class PlanUse(msgspec.Struct, frozen=True):
+    """The contexts of a process by the plan; the names are those of the JSON line."""
+
+    #: Digest of a model of the plan to the number of contexts that had a line of it.
+    loaded: dict[str, int]
+    #: The same, for those beyond its lines.
+    beyond: dict[str, int]
+    #: Name, or size, of a model that the plan lacks to the number of its contexts.
+    unknown: dict[str, int]
 
 
 class ProcessReport(msgspec.Struct, frozen=True):
@@ -47,6 +66,8 @@ class ProcessReport(msgspec.Struct, frozen=True):
     failures: dict[str, int]
     #: Name or digest of a model to the digest of its outputs.
     digests: dict[str, Digest]
+    #: None without a plan.
+    plan: Optional[PlanUse] = None
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 __all__ = [
     "HOOKS",
+    "PLAN_NAME",
     "PREFIX",
     "PROBLEMS_NAME",
     "REPORT_NAME",
@@ -24,6 +25,8 @@ PREFIX = "REUSEBENCH_APPLY_"
 REPORT_NAME = "report.jsonl"
 #: Name of the file beside it with what could not be applied, a sentence a line.
 PROBLEMS_NAME = "problems.txt"
+#: Name of the plan beside it.
+PLAN_NAME = "plan"
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,11 @@ class ApplySettings:
     cache: Path | None = None
     #: File with the settings of a plan, by model.
     plan: Path | None = None
+
+    def in_folder(self, folder: Path) -> ApplySettings:
+        """Return the settings with report and plan in a folder of launch.py."""
+        plan = folder / PLAN_NAME
+        return replace(self, report=folder / REPORT_NAME, plan=plan if plan.exists() else None)
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables.

@@ -50,6 +50,15 @@ _PATH = click.Path(path_type=Path)
     help="With --deploy: form of the library for RKNN; repeatable. Default: this machine's.",
 )
 @click.option(
+    "--plan",
+    type=_PATH,
+    metavar="FILE",
+    help=(
+        "A layout: a plan that `reusebench fit` stored, or a plan file. Default: share what is"
+        " safe."
+    ),
+)
+@click.option(
     "--compare",
     is_flag=True,
     help="Run it as it is and applied, in turns; tell what that saves and whether all is equal.",
@@ -100,6 +109,7 @@ _PATH = click.Path(path_type=Path)
 @click.argument("command", metavar="", nargs=-1, type=click.UNPROCESSED)
 def apply(
     at_once: int | None,
+    plan: Path | None,
     deploy_to: Path | None,
     forms: Sequence[str],
     compare: bool,
@@ -128,11 +138,12 @@ def apply(
     """
     if ended:
         return _show(ended, command[:-1], command[-1])
-    settings = ApplySettings(at_once=at_once)
+    planned, planned_at_once = _planned(plan) if plan else (None, None)
+    settings = ApplySettings(at_once=at_once or planned_at_once)
     if deploy_to:
         if command:
             raise click.UsageError("--deploy writes a folder and runs no program: leave out --")
-        return _deploy(deploy_to, forms, settings)
+        return _deploy(deploy_to, forms, settings, planned)
     if forms:
         raise click.UsageError("--arch belongs to --deploy; a program that is run has its own")
     if not command:
@@ -152,21 +163,31 @@ def apply(
         from reusebench.commands.comparing import ComparisonOptions, compare_program, run_on_board
 
         if not compare:
-            return run_on_board(target, command, settings, files)
+            return run_on_board(target, command, settings, files, planned)
         options = ComparisonOptions(repeats or 3, timeout, duration, strict, name, storage)
-        return compare_program(target, command, settings, files, options)
+        return compare_program(target, command, settings, files, options, planned)
     is_json = reply_of().is_json
     after = python_command("reusebench", "apply", *["--json"] * is_json, _ENDED)
-    return run(command, settings, after, is_json, _notice)
+    return run(command, settings, after, is_json, _notice, planned)
 
 
-def _deploy(folder: Path, forms: Sequence[str], settings: ApplySettings) -> int:
+def _planned(file: Path) -> tuple[str, int | None]:
+    """Return the plan's text for library and hooks, and the most runs at once if it says them."""
+    # Not at the top: only a plan needs what reads one.
+    from reusebench.commands.apply_plan import read_plan
+
+    settings, at_once = read_plan(file)
+    return settings.text(), at_once
+
+
+def _deploy(folder: Path, forms: Sequence[str], settings: ApplySettings, plan: str | None) -> int:
     from reusebench.apply.deploy import deploy
     from reusebench.commands.results import DeployResult
     from reusebench.targets.rknn_library import architecture_of_this_python
 
     own = architecture_of_this_python()
-    deployed = deploy(folder, forms or [form for form in _FORMS if form == own], settings, say)
+    forms = forms or [form for form in _FORMS if form == own]
+    deployed = deploy(folder, forms, settings, say, plan)
     lines = [
         f"written: {deployed.folder}",
         f"to run a program with it: {deployed.folder}/run-applied PROGRAM...",
@@ -184,19 +205,23 @@ def _show(folder: Path, command: Sequence[str], outcome_word: str) -> int:
     """Show the reports in the folder, which is removed; return the program's exit code."""
     # Not at the top: what starts the program does not need them.
     from reusebench.apply.outcome import Outcome
+    from reusebench.apply.plan import planned_in
+    from reusebench.apply.plan_result import plan_lines
     from reusebench.apply.report import take_reports
     from reusebench.apply.summary import remarks, report_lines
     from reusebench.commands.results import ApplyResult
 
     environment = started_environment()
+    plan = planned_in(folder)
     reports = take_reports(folder, environment, warn)
     outcome = Outcome.of(outcome_word, command[0])
     remarked = remarks(reports, find_executable(command, environment), outcome, environment)
     reply = reply_of()
-    reply.result = ApplyResult.of(outcome, reports, remarked)
+    planned = list(plan_lines(plan, reports)) if plan else []
+    reply.result = ApplyResult.of(outcome, reports, remarked, planned)
     if reply.is_json:
         return outcome.shell_code
-    for line in [*report_lines(reports), *remarked]:
+    for line in [*report_lines(reports), *remarked, *planned]:
         _notice(line)
     if any(not report.saved_bytes for report in reports):
         _notice(f"to measure what it saves: reusebench apply --compare -- {shlex.join(command)}")

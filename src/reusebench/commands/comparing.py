@@ -18,8 +18,10 @@ from reusebench.apply.errors import ApplyError
 from reusebench.apply.executable import Executable, find_executable
 from reusebench.apply.launch import applied_variables, new_report_folder
 from reusebench.apply.outcome import Outcome
-from reusebench.apply.report import read_reports
-from reusebench.apply.settings import PREFIX, REPORT_NAME, ApplySettings
+from reusebench.apply.plan import PlanSettings
+from reusebench.apply.plan_result import plan_lines
+from reusebench.apply.report import ProcessReport, read_reports
+from reusebench.apply.settings import PLAN_NAME, PREFIX, REPORT_NAME, ApplySettings
 from reusebench.apply.summary import report_lines
 from reusebench.apply.waiting import started_environment
 from reusebench.commands.reply import give, reply_of, warn
@@ -28,6 +30,7 @@ from reusebench.commands.sites import BoardFiles, site_of
 from reusebench.recorder.marks import Marks
 from reusebench.recorder.program import Start
 from reusebench.recorder.recorder import record
+from reusebench.recorder.recording import Recording
 from reusebench.recorder.repeats import name_of
 from reusebench.recorder.site import Site
 from reusebench.recorder.task import check_storage
@@ -72,20 +75,24 @@ def compare_program(
     settings: ApplySettings,
     files: BoardFiles,
     options: ComparisonOptions,
+    plan: str | None,
 ) -> int:
-    """Compare the program as it is with itself applied; return the exit code."""
+    """Compare the program as it is with itself applied; return the exit code.
+
+    `plan` is the text for REUSEBENCH_APPLY_PLAN.
+    """
     storage = options.storage or board_storage()
     project = Path()
     check_storage(storage, project)
     _check_not_applied()
-    with _place(target, command, files) as place:
+    with _place(target, command, files, plan) as place:
         task = ComparisonTask(
             site=place.site,
             command=command,
             name=options.name or name_of(command),
             variables=place.variables,
             report=place.report,
-            settings=settings,
+            settings=settings.in_folder(place.report.parent),
             repeats=options.repeats,
             timeout_s=options.timeout_s,
             duration_s=options.duration_s,
@@ -96,6 +103,9 @@ def compare_program(
         measured = measure(task, _notice)
     verdict = judge(task, measured)
     lines = [*verdict.lines(), *report_lines(verdict.reports)]
+    if measured.applied.all_runs:
+        recording = measured.applied.all_runs[-1].recording
+        lines += _planned_lines(plan, verdict.reports, recording)
     if measured.stored:
         lines.append(f"stored in {measured.stored}")
     give(verdict.document(options.is_strict), lines)
@@ -103,11 +113,15 @@ def compare_program(
 
 
 def run_on_board(
-    target: str | None, command: Sequence[str], settings: ApplySettings, files: BoardFiles
+    target: str | None,
+    command: Sequence[str],
+    settings: ApplySettings,
+    files: BoardFiles,
+    plan: str | None,
 ) -> int:
     """Run the program applied on a board; return its exit code, or 1 if it used wrong memory."""
-    with _place(target, command, files) as place:
-        variables = place.variables(replace(settings, report=place.report))
+    with _place(target, command, files, plan) as place:
+        variables = place.variables(settings.in_folder(place.report.parent))
         start = Start(variables, Path("/dev/stderr") if reply_of().is_json else None)
         site = place.site
         recording = record(
@@ -134,15 +148,27 @@ def run_on_board(
         )
     ending = recording.ending
     outcome = Outcome(ending.exit_code, ending.signal_number)
-    reply_of().result = ApplyResult.of(outcome, reports, remarks)
+    planned = list(_planned_lines(plan, reports, recording))
+    reply_of().result = ApplyResult.of(outcome, reports, remarks, planned)
     if not reply_of().is_json:
-        for line in [*report_lines(reports), *remarks]:
+        for line in [*report_lines(reports), *remarks, *planned]:
             _notice(line)
     return _FAILED if wrong_reads else outcome.shell_code
 
 
+def _planned_lines(
+    plan: str | None, reports: Sequence[ProcessReport], recording: Recording
+) -> Iterator[str]:
+    """Yield the lines about the plan, with the NPU memory that was taken if that is known."""
+    if plan:
+        taken_bytes = recording.ledger.inferring_bytes() if recording.ledger else None
+        yield from plan_lines(PlanSettings.read(plan), reports, taken_bytes)
+
+
 @contextmanager
-def _place(target: str | None, command: Sequence[str], files: BoardFiles) -> Iterator[_Place]:
+def _place(
+    target: str | None, command: Sequence[str], files: BoardFiles, plan: str | None
+) -> Iterator[_Place]:
     """Yield the place; the folder of the report is removed afterwards."""
     if target is not None and not target.startswith(_VIRTUAL):
         raise ApplyError(
@@ -156,11 +182,12 @@ def _place(target: str | None, command: Sequence[str], files: BoardFiles) -> Ite
             f"{executable.path}: it is linked statically, so that nothing can be preloaded. Link it"
             " with shared libraries"
         )
-    folder = new_report_folder()
+    folder = new_report_folder(plan)
     try:
         report = folder / REPORT_NAME
         libraries = tuple(str(APPLY.folder(architecture)) for architecture in _ARCHITECTURES)
-        files = replace(files, own=Reach(libraries, (str(report),)))
+        readable = (*libraries, str(folder / PLAN_NAME)) if plan else libraries
+        files = replace(files, own=Reach(readable, (str(report),)))
         with site_of(target, command, files) as site:
             yield _Place(site, _variables(site, executable, environment), report)
     finally:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import click
 
+from reusebench.apply.plan import APPLIED_RUNTIMES
 from reusebench.commands.benching import run_bench
 from reusebench.commands.fit_text import answer_lines, mib_text
 from reusebench.commands.options import PATH, Parsed, target_storage
@@ -222,6 +223,11 @@ def _lines(answer: FitAnswer, target: str, storage: Path) -> Iterator[str]:
     if answer.recommended:
         path = _write_plan(answer.recommended, storage, "recommended")
         yield f"\nreusebench bench --plan {path} measures it again."
+    if answer.applied_plan:
+        path = _write_plan(answer.applied_plan, storage, "applied")
+        yield f"Apply it to a program that you do not change: reusebench apply --plan {path} -- CMD"
+    elif answer.runtime in APPLIED_RUNTIMES:
+        yield "Share what is safe in a program that you do not change: reusebench apply -- CMD"
 
 
 def _print_program(answer: FitAnswer) -> int:

@@ -195,10 +195,16 @@ class ApplyResult(_Result, frozen=True):
     reasons: dict[str, str]
     #: Sentences on what could not be reached.
     remarks: list[str]
+    #: Sentences on what the program got of the plan; empty without one.
+    plan: list[str]
 
     @classmethod
     def of(
-        cls, outcome: Outcome, reports: Sequence[ProcessReport], remarks: list[str]
+        cls,
+        outcome: Outcome,
+        reports: Sequence[ProcessReport],
+        remarks: list[str],
+        plan: list[str],
     ) -> ApplyResult:
         """Return the result for the reports of a program that has ended."""
         total = totals(reports)
@@ -211,6 +217,7 @@ class ApplyResult(_Result, frozen=True):
             left_alone=total.left_alone,
             reasons={code: sentence_for(code) for code in total.left_alone},
             remarks=remarks,
+            plan=plan,
         )
 
 
