@@ -84,7 +84,7 @@ def _executable(
 def test_why_nothing_was_shared(executable: Executable, part: str) -> None:
     """The program's file tells; a program with a report needs no reason."""
     nothing, reason = remarks([], executable, Outcome(0), {})
-    assert nothing.startswith("nothing was shared: no process has used a runtime")
+    assert nothing.startswith("nothing was shared: no process has reported")
     assert part in reason
     assert remarks([_REPORT], executable, Outcome(0), {}) == []
 

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from reusebench.apply.reasons import REASONS
+from reusebench.targets.compilers import find_compiler
+from reusebench.targets.programs import APPLY
+from reusebench.targets.rknn_library import architecture_of_this_python
 from tests.commands.replies import reply_in, result_of
 from tests.helpers.support import Ended, Reusebench, user_environment
 
@@ -76,7 +80,7 @@ def test_nothing_to_share_has_its_reasons() -> None:
     """Python's own option keeps the hooks out; another program has no runtime that is known."""
     isolated = _run("--", sys.executable, "-I", "-c", "print('own')")
     assert (isolated.exit_code, isolated.out) == (0, "own\n")
-    assert "nothing was shared: no process has used a runtime that is known" in isolated.err
+    assert "nothing was shared: no process has reported" in isolated.err
     assert "was started with -I" in isolated.err
     killed = _run("--", "sh", "-c", "kill -9 $$")
     assert killed.exit_code == 128 + 9
@@ -155,3 +159,50 @@ def test_a_wrong_plan_starts_nothing(tmp_path: Path) -> None:
     assert (done.exit_code, done.out) == (2, "")
     (line,) = done.err.splitlines()
     assert "none.toml" in line
+
+
+#: Stands in for the library of apply: at its end it reports what the environment has.
+_LIBRARY = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+__attribute__((destructor)) static void report(void)
+{
+    FILE *file = fopen(getenv("REUSEBENCH_APPLY_REPORT"), "a");
+    fprintf(file,
+            "{\"runtime\": \"rknn\", \"version\": \"2.3.2\", \"process\": %d, \"contexts\": 3,"
+            " \"models\": 1, \"shared\": {\"weights\": 3}, \"saved_bytes\": {\"weights\": 1048576},"
+            " \"most_at_once\": %s, \"left_alone\": {\"flags\": 1}, \"failures\": {},"
+            " \"digests\": {}, \"plan\": null}\n",
+            getpid(), getenv("REUSEBENCH_APPLY_AT_ONCE"));
+    fclose(file);
+}
+"""
+
+
+def test_the_library_is_preloaded_into_all_that_the_program_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each process reports; sums and sentences are in the result."""
+    own = architecture_of_this_python() or ""
+    compiler = find_compiler(own)
+    if compiler is None:
+        pytest.skip("no C compiler (Debian: apt install gcc)")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "library.c").write_text(_LIBRARY)
+    APPLY.path(own).parent.mkdir(parents=True)
+    source = str(tmp_path / "library.c")
+    compiler.compile(["-shared", "-fPIC", "-o", str(APPLY.path(own)), source])
+    (tmp_path / "librknnrt.so").touch()
+
+    words = ("--json", "--at-once", 2, "--", "sh", "-c", "env true; env true; exit 0")
+    result = result_of(_run(*words, LD_LIBRARY_PATH=str(tmp_path)))
+    first, second = result["processes"]
+    assert first["process"] != second["process"]
+    assert first["most_at_once"] == 2
+    assert result["shared"] == {"weights": 6}
+    assert result["saved_bytes"] == {"weights": 2 << 20}
+    assert result["left_alone"] == {"flags": 2}
+    assert result["reasons"] == {"flags": REASONS["flags"]}
+    assert result["remarks"] == []

@@ -32,6 +32,10 @@ _TITLES = {
 #: Processes of a runtime that are told one by one.
 _MOST_PROCESSES = 4
 _MIB = 2**20
+_NOTHING = (
+    "nothing was shared: no process has reported the use of librknnrt or librknnmrt, or in Python"
+    " of ONNX Runtime, OpenVINO or LiteRT"
+)
 _NOT_REACHED = (
     "reached are programs that load Rockchip's library, and Python from 3.8 on without -E, -I or"
     " -S; not other languages' use of ONNX Runtime, OpenVINO or LiteRT, frozen Python programs,"
@@ -103,11 +107,7 @@ def remarks(
         return []
     if environment.get(f"{PREFIX}OFF"):
         return [sentence_for("off")]
-    nothing = (
-        "nothing was shared: no process has used a runtime that is known (librknnrt and librknnmrt;"
-        " in Python ONNX Runtime, OpenVINO and LiteRT)"
-    )
-    return [nothing, *(list(_hindrances(executable, name)) or [_NOT_REACHED])]
+    return [_NOTHING, *(list(_hindrances(executable, name)) or [_NOT_REACHED])]
 
 
 def _hindrances(executable: Executable, name: str) -> Iterator[str]:
