@@ -16,8 +16,8 @@ from reusebench.apply import waiting
 
 pytestmark = pytest.mark.process
 
-#: Prints the outcome, which is the last word, after the words before it.
-_AFTER = ("/bin/sh", "-c", 'echo "$@"', "sh", "after")
+#: Prints the outcome, which is the last word.
+_AFTER = ("/bin/sh", "-c", 'for word; do :; done; echo "after $word"', "sh")
 
 
 def _command(*command: str, output: int = 1, variables: tuple[str, ...] = ()) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,12 @@ from pathlib import Path
 from typing import NoReturn
 
 from reusebench.apply.errors import ApplyError
-from reusebench.apply.executable import Executable, check_machine, find_executable
+from reusebench.apply.executable import (
+    Executable,
+    check_machine,
+    find_executable,
+    not_started,
+)
 from reusebench.apply.rknn import form_for
 from reusebench.apply.settings import (
     HOOKS,
@@ -82,7 +88,7 @@ def run(
 ) -> NoReturn:
     """Replace this process by a small one that runs the command, and executes `after` at its end.
 
-    `after` gets the folder of the report, a mark, the command and the outcome as its last words.
+    `after` gets the folder of the report as a further word, and what waiting.py adds.
     Raises ApplyError if the command cannot be started. If standard output is JSON's alone, the
     program writes to standard error. `plan` is the text for REUSEBENCH_APPLY_PLAN; it is in the
     report's folder.
@@ -96,14 +102,18 @@ def run(
     variables = applied_variables(settings, executable, environment, show_step, problems.append)
     (folder / PROBLEMS_NAME).write_text("\n".join(problems), encoding="utf-8")
     assignments = [f"{name}={value}" for name, value in variables.items()]
-    after = [*after, str(folder), "--", *command]
+    after = [*after, str(folder)]
 
     words = [sys.executable, "-I", "-S", str(_WAITING)]
     words += [str(_ERRORS if is_output_json else _OUTPUT), str(len(after)), *after]
     for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed
         stream.flush()
-    with started_umask():
-        os.execve(words[0], [*words, *assignments, "--", *command], environment)
+    try:
+        with started_umask():
+            os.execve(words[0], [*words, *assignments, "--", *command], environment)
+    except OSError as error:  # as when the command line is too long
+        shutil.rmtree(folder, ignore_errors=True)
+        raise not_started(command[0], error.errno or 0) from None
 
 
 def new_report_folder(plan: str | None) -> Path:

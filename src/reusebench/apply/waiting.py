@@ -3,8 +3,8 @@
     python -I -S waiting.py OUTPUT COUNT WORD... NAME=VALUE... -- COMMAND...
 
 It starts the command, with the variables added to its environment and descriptor OUTPUT as its
-standard output, and forwards signals to it. At its end the COUNT words are executed, with the
-outcome as their last word: `exit:3`, `signal:9`, or `errno:2` if the command cannot be started.
+standard output, and forwards signals to it. At its end the COUNT words are executed, followed by
+`--`, the command, and the outcome: `exit:3`, `signal:9`, or `errno:2` if it cannot be started.
 
 Every import is memory beside the program.
 """
@@ -31,11 +31,12 @@ def main(words: list[str]) -> None:
     variables = dict(word.split("=", 1) for word in rest[:end])
 
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    outcome = _run(rest[end + 1 :], output, {**environment, **variables}, mask)
+    command = rest[end + 1 :]
+    outcome = _run(command, output, {**environment, **variables}, mask)
     for number in (signal.SIGINT, signal.SIGQUIT):  # what comes after is short
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    os.execve(after[0], [*after, outcome], environment)
+    os.execve(after[0], [*after, _END, *command, outcome], environment)
 
 
 def started_environment() -> dict[str, str]:
