@@ -11,6 +11,7 @@ import pytest
 
 from reusebench.storage.run_file import StoredRun, read_storage
 from tests.commands.replies import result_of
+from tests.helpers.far_shell import shell_at
 from tests.helpers.support import Ended, user_environment
 
 pytestmark = pytest.mark.process
@@ -44,7 +45,7 @@ def test_a_program_of_onnxruntime(tiny_model: Path, tmp_path: Path) -> None:
     result: dict[str, Any] = result_of(done)
     assert (done.exit_code, result["verdict"]) == (0, "ok"), done.err
     assert result["output_equal"] is True
-    assert result["shared"] == {"context": 2}
+    assert result["shared"]["context"] == 2
     assert result["application_memory_bytes"]["as_is"] > 0
     assert result["time_ns"]["applied"] > 0
     (run,) = [run for run in read_storage(tmp_path) if isinstance(run, StoredRun)]
@@ -65,6 +66,22 @@ def test_a_program_that_is_other_when_applied(script: str, words: str, tmp_path:
     done = _compare(tmp_path, "--timeout", 3, "--", "sh", "-c", script)
     assert done.exit_code == 1, done.err
     assert f"WORSE: {words}" in done.out.replace("standard output differs in 1 line: ", "")
+
+
+def test_a_program_on_a_remote_board(tmp_path: Path) -> None:
+    """Library, hooks and report are the board's own; there the program is applied in turns."""
+    home = tmp_path / "home"
+    home.mkdir()
+    script = """
+        [ -z "$LD_PRELOAD" ] || [ -n "$REUSEBENCH_APPLY_OFF" ] && echo plain && exit
+        [ -r "$LD_PRELOAD" ] && [ -r "${PYTHONPATH%%:*}/sitecustomize.py" ] || exit
+        echo "${LD_PRELOAD##*/}"
+    """
+    done = _compare(tmp_path, "--target", shell_at(home), "--", "sh", "-c", script)
+    if "is in memory" in done.err:
+        pytest.skip(done.err)
+    assert done.exit_code == 1, done.err
+    assert "'plain' as it is, 'reusebench_apply.so' applied" in done.out
 
 
 def test_what_is_no_comparison(tmp_path: Path) -> None:

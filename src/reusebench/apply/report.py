@@ -19,6 +19,7 @@ __all__ = [
     "PlanUse",
     "ProcessReport",
     "Totals",
+    "parse_reports",
     "read_reports",
     "take_reports",
     "totals",
@@ -82,13 +83,16 @@ class Totals:
 
 
 def read_reports(file: Path) -> tuple[ProcessReport, ...]:
+    """Return the reports in the file; none if it does not exist. Raises ApplyError."""
+    return parse_reports(file.read_bytes(), file) if file.exists() else ()
+
+
+def parse_reports(content: bytes, file: Path) -> tuple[ProcessReport, ...]:
     """Return the reports in order of the ends of their processes.
 
     Raises ApplyError for a line that is none, such as one of another version.
     """
-    if not file.exists():
-        return ()
-    lines = file.read_bytes().splitlines()
+    lines = content.splitlines()
     try:
         return tuple(msgspec.json.decode(line, type=ProcessReport) for line in lines)
     except msgspec.DecodeError as error:

@@ -101,7 +101,10 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--target",
     metavar="BOARD",
-    help="The board on which it runs: vboard:CHIP. Default: this machine.",
+    help=(
+        "The board on which it runs: vboard:CHIP, or a remote board by name or address (ssh:HOST,"
+        " adb[:SERIAL], pipe:COMMAND, labgrid:PLACE). Default: this machine."
+    ),
 )
 @board_files
 @click.option(_ENDED, type=_PATH, hidden=True, help="The folder of its report; ours alone.")

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from reusebench.apply.comparison.measuring import measure
+from reusebench.apply.comparison.report_file import FarReportFile, LocalReportFile, ReportFile
 from reusebench.apply.comparison.task import ComparisonTask
 from reusebench.apply.comparison.verdict import judge
 from reusebench.apply.errors import ApplyError
@@ -20,13 +21,21 @@ from reusebench.apply.launch import applied_variables, new_report_folder
 from reusebench.apply.outcome import Outcome
 from reusebench.apply.plan import PlanSettings
 from reusebench.apply.plan_result import plan_lines
-from reusebench.apply.report import ProcessReport, read_reports
-from reusebench.apply.settings import PLAN_NAME, PREFIX, REPORT_NAME, ApplySettings
+from reusebench.apply.report import ProcessReport
+from reusebench.apply.settings import (
+    HOOKS,
+    PLAN_NAME,
+    PREFIX,
+    REPORT_NAME,
+    ApplySettings,
+    with_library,
+)
 from reusebench.apply.summary import report_lines
 from reusebench.apply.waiting import started_environment
 from reusebench.commands.reply import give, reply_of, warn
 from reusebench.commands.results import ApplyResult
 from reusebench.commands.sites import BoardFiles, site_of
+from reusebench.recorder.far_site import FarSite
 from reusebench.recorder.marks import Marks
 from reusebench.recorder.program import Start
 from reusebench.recorder.recorder import record
@@ -35,11 +44,13 @@ from reusebench.recorder.repeats import name_of
 from reusebench.recorder.site import Site
 from reusebench.recorder.task import check_storage
 from reusebench.recorder.virtual_site import VirtualSite
-from reusebench.storage.board_storage import board_storage
+from reusebench.samplers.npu import has_npu
+from reusebench.storage.board_storage import board_storage, far_storage
 from reusebench.storage.formatting import mib
 from reusebench.storage.measured_figure import Figure
+from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.machine import Reach
-from reusebench.targets.programs import APPLY
+from reusebench.targets.programs import APPLY, UCLIBC
 
 __all__ = ["ComparisonOptions", "compare_program", "run_on_board"]
 
@@ -66,7 +77,13 @@ class _Place:
 
     site: Site
     variables: Callable[[ApplySettings], Mapping[str, str]]
-    report: Path
+    report: ReportFile
+    #: File with the plan, if there is one.
+    plan: Path | None
+
+    def complete(self, settings: ApplySettings) -> ApplySettings:
+        """Return the settings with the files that are there."""
+        return replace(settings, report=self.report.path, plan=self.plan)
 
 
 def compare_program(
@@ -81,7 +98,7 @@ def compare_program(
 
     `plan` is the text for REUSEBENCH_APPLY_PLAN.
     """
-    storage = options.storage or board_storage()
+    storage = options.storage or _storage_of(target)
     project = Path()
     check_storage(storage, project)
     _check_not_applied()
@@ -92,13 +109,13 @@ def compare_program(
             name=options.name or name_of(command),
             variables=place.variables,
             report=place.report,
-            settings=settings.in_folder(place.report.parent),
+            settings=place.complete(settings),
             repeats=options.repeats,
             timeout_s=options.timeout_s,
             duration_s=options.duration_s,
             storage=storage,
             project=project,
-            computes=target is None,
+            computes=not isinstance(place.site, VirtualSite),
         )
         measured = measure(task, _notice)
     verdict = judge(task, measured)
@@ -121,26 +138,26 @@ def run_on_board(
 ) -> int:
     """Run the program applied on a board; return its exit code, or 1 if it used wrong memory."""
     with _place(target, command, files, plan) as place:
-        variables = place.variables(settings.in_folder(place.report.parent))
+        place.report.empty()
+        variables = place.variables(place.complete(settings))
         start = Start(variables, Path("/dev/stderr") if reply_of().is_json else None)
         site = place.site
         recording = record(
             site,
             lambda: site.start(command, Marks(), start),
             Marks(),
-            has_npu=False,
+            has_npu(site.host),
             notify=_notice,
             keep=lambda _: None,
         )
-        reports = read_reports(place.report)
+        reports = place.report.reports()
     remarks = []
-    wrong_reads = 0
-    if recording.ledger:
-        peak = Figure(recording.ledger.peak_bytes())
-        remarks.append(f"NPU memory: at most {mib(peak, npu=True)} MiB")
-        wrong_reads = len(recording.ledger.wrong_reads())
-    else:
+    if recording.npu.values:
+        highest = Figure(max(recording.npu.values))
+        remarks.append(f"NPU memory: at most {mib(highest, npu=True)} MiB")
+    elif isinstance(site, VirtualSite):
         remarks.append("NPU memory is not known: the program did not load the board's library")
+    wrong_reads = len(recording.ledger.wrong_reads()) if recording.ledger else 0
     if wrong_reads:
         remarks.append(
             f"WRONG: the NPU reads memory that was freed, or is in no buffer: {wrong_reads} places."
@@ -154,6 +171,11 @@ def run_on_board(
         for line in [*report_lines(reports), *remarks, *planned]:
             _notice(line)
     return _FAILED if wrong_reads else outcome.shell_code
+
+
+def _storage_of(target: str | None) -> Path:
+    is_far = target is not None and not target.startswith(_VIRTUAL)
+    return far_storage(target) if target and is_far else board_storage()
 
 
 def _planned_lines(
@@ -170,11 +192,31 @@ def _place(
     target: str | None, command: Sequence[str], files: BoardFiles, plan: str | None
 ) -> Iterator[_Place]:
     """Yield the place; the folder of the report is removed afterwards."""
-    if target is not None and not target.startswith(_VIRTUAL):
-        raise ApplyError(
-            f"--target {target}: a program is applied on this machine or on the virtual board"
-            " (vboard:CHIP). Run reusebench apply on the board itself"
-        )
+    folder = new_report_folder(plan)
+    plan_file = folder / PLAN_NAME if plan else None
+    try:
+        if target is None or target.startswith(_VIRTUAL):
+            with _near_place(target, command, files, folder / REPORT_NAME, plan_file) as place:
+                yield place
+            return
+        with site_of(target, command, files) as site:
+            assert isinstance(site, FarSite)
+            board = site.board
+            plan_there = Path(board.push(str(plan_file))) if plan_file else None
+            yield _Place(site, _far_variables(board), FarReportFile(board), plan_there)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _near_place(
+    target: str | None,
+    command: Sequence[str],
+    files: BoardFiles,
+    report: Path,
+    plan_file: Path | None,
+) -> Iterator[_Place]:
+    """Yield this machine, or a virtual board."""
     environment = started_environment()
     executable = find_executable(command, environment)
     if executable.is_static:
@@ -182,16 +224,13 @@ def _place(
             f"{executable.path}: it is linked statically, so that nothing can be preloaded. Link it"
             " with shared libraries"
         )
-    folder = new_report_folder(plan)
-    try:
-        report = folder / REPORT_NAME
-        libraries = tuple(str(APPLY.folder(architecture)) for architecture in _ARCHITECTURES)
-        readable = (*libraries, str(folder / PLAN_NAME)) if plan else libraries
-        files = replace(files, own=Reach(readable, (str(report),)))
-        with site_of(target, command, files) as site:
-            yield _Place(site, _variables(site, executable, environment), report)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    readable = [str(APPLY.folder(architecture)) for architecture in _ARCHITECTURES]
+    if plan_file:
+        readable.append(str(plan_file))
+    files = replace(files, own=Reach(tuple(readable), (str(report),)))
+    with site_of(target, command, files) as site:
+        variables = _variables(site, executable, environment)
+        yield _Place(site, variables, LocalReportFile(report), plan_file)
 
 
 def _variables(
@@ -204,6 +243,21 @@ def _variables(
     APPLY.ensure(architecture, _notice)
     library = str(APPLY.path(architecture))
     return lambda settings: {**settings.variables(), "LD_PRELOAD": library}
+
+
+def _far_variables(board: FarMachine) -> Callable[[ApplySettings], Mapping[str, str]]:
+    """Push library and hooks to a remote board; return the function for the variables there."""
+    form = UCLIBC if board.has_uclibc() else board.architecture
+    APPLY.ensure(form, _notice)
+    library = board.push(str(APPLY.path(form)))
+    files = {str(path.relative_to(HOOKS)): path for path in sorted(HOOKS.rglob("*.py"))}
+    hooks = board.files.push_tree(files)
+    packages = board.variable("PYTHONPATH")
+    variables = {
+        **with_library(library, {"LD_PRELOAD": board.variable("LD_PRELOAD")}),
+        "PYTHONPATH": f"{hooks}:{packages}" if packages else hooks,
+    }
+    return lambda settings: {**settings.variables(), **variables}
 
 
 def _check_not_applied() -> None:

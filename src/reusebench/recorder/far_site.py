@@ -49,7 +49,7 @@ class FarSite:
     def __init__(self, board: FarMachine, facts: dict[str, Any]) -> None:
         """`facts` are read beforehand: the board may be gone when the program has ended."""
         self.host = board.host
-        self._board = board
+        self.board = board
         self._facts = facts
 
     def facts(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class FarSite:
         if isinstance(folder, OSError):
             raise folder
         absolute = posixpath.join(folder, path)
-        return FarFileMarks(absolute, self._board.watch(absolute).changed)
+        return FarFileMarks(absolute, self.board.watch(absolute).changed)
 
     def socket_marks(self, number: int) -> Marks:
         """Return marks from the one file descriptor that the reader passes on."""
@@ -77,7 +77,7 @@ class FarSite:
         self, command: Sequence[str], marks: Marks, start: Start = AS_IT_IS
     ) -> RecordedProgram:
         """Start a program in the login environment, with this process's input and output."""
-        return _StartedProgram(self._board, command, marks, start)
+        return _StartedProgram(self.board, command, marks, start)
 
     def attach(self, pid: int) -> RecordedProgram:
         """Return a program that already runs on the board."""
@@ -86,7 +86,7 @@ class FarSite:
     def wait(self, descriptors: Sequence[int], limit_s: float) -> None:
         """Wait up to `limit_s` for an event from the board, unless a descriptor is readable."""
         if not select.select(descriptors, [], [], 0)[0]:
-            self._board.wait_for_event(limit_s)
+            self.board.wait_for_event(limit_s)
 
 
 class _StartedProgram:

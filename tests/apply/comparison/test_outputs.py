@@ -65,6 +65,9 @@ def test_outputs_that_differ(
         (["a\nb", "a"], ["a"], True, "unknown", "another number of lines"),
         (["a 1", "a 1"], ["a 2"], True, "unknown", "other numbers alone"),
         (["a 1", "a 1"], ["a 2"], False, "different", "'a 1' as it is, 'a 2' applied"),
+        (["I RKNN: [1] x\na", "a"], ["W RKNN: [2] y\na"], False, "equal", "output equal"),
+        (["a", "a"], ["E RKNN: [1] x\na"], True, "different", "'E RKNN:  x' applied"),
+        (["E RKNN: [1] x", "E RKNN: [2] x"], ["E RKNN: [3] x"], False, "equal", "output equal"),
         (["a", "a"], ["a", "a\nmore"], True, "different", "'' as it is, 'more' applied"),
     ],
 )

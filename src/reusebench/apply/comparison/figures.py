@@ -47,6 +47,8 @@ class _Kind:
     limit: float = _LIMIT
     #: Whether a change for the worse counts.
     is_judged: bool = True
+    #: Whether its bytes are counted, so that one run tells its value.
+    is_counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,14 @@ class Comparison:
     difference: Difference
     allowed: float
     is_judged: bool
+    is_counted: bool
 
     @property
     def outcome(self) -> str:
         """WITHIN, WORSE or UNDECIDED."""
         error = self.difference.error
+        if error is None and self.is_counted:
+            error = 0.0
         if error is None:
             return UNDECIDED
         if self.difference.change > max(self.allowed, error):
@@ -88,7 +93,9 @@ def compare_figures(
         figures = [Figure.of(before), Figure.of(after)]
         first, second = [figure for figure in figures if figure]
         comparisons.append(
-            Comparison(kind.name, first, second, difference, allowed, kind.is_judged)
+            Comparison(
+                kind.name, first, second, difference, allowed, kind.is_judged, kind.is_counted
+            )
         )
     return comparisons
 
@@ -162,7 +169,13 @@ _KINDS = (
         _OWN_BYTES,
         is_judged=False,
     ),
-    _Kind("npu_memory", _metric("npu_memory", BYTES, _PAGE_BYTES), _npu_memory, limit=0.0),
+    _Kind(
+        "npu_memory",
+        _metric("npu_memory", BYTES, _PAGE_BYTES),
+        _npu_memory,
+        limit=0.0,
+        is_counted=True,
+    ),
     _Kind("time", _metric("time", NANOSECONDS, 0), _wall_time),
     _Kind("cpu_time", _metric("cpu_time", NANOSECONDS, 0), _cpu_time, is_judged=False),
 )

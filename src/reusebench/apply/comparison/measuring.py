@@ -12,7 +12,6 @@ from pathlib import Path
 from reusebench.apply.comparison.outputs import digests_of
 from reusebench.apply.comparison.runs import Run, Side
 from reusebench.apply.comparison.task import APPLIED, AS_IT_IS, ComparisonTask
-from reusebench.apply.report import read_reports
 from reusebench.recorder.keeping import RunKeeper
 from reusebench.recorder.marks import Marks
 from reusebench.recorder.program import Start
@@ -86,7 +85,7 @@ class _Measuring:
         """Run with digests; return whether to go on."""
         settings = replace(
             self._task.settings,
-            report=self._task.report,
+            report=self._task.report.path,
             has_digests=True,
             is_off=side is self._as_is,
         )
@@ -98,7 +97,7 @@ class _Measuring:
         """Run and keep the recording; return whether to go on."""
         variables: Mapping[str, str] = {}
         if side is self._applied:
-            settings = replace(self._task.settings, report=self._task.report)
+            settings = replace(self._task.settings, report=self._task.report.path)
             variables = self._task.variables(settings)
         stored = self._stored[side.name]
 
@@ -115,7 +114,7 @@ class _Measuring:
     def _run(self, variables: Mapping[str, str], keep: Callable[[Recording], None]) -> Run:
         task = self._task
         limit_s = task.duration_s or self._limit_s()
-        task.report.write_bytes(b"")
+        task.report.empty()
         _rewind_input()
         marks = Marks()
         with tempfile.TemporaryDirectory(prefix="reusebench-compare-") as folder:
@@ -136,7 +135,7 @@ class _Measuring:
             recording,
             output,
             errors.decode(errors="replace"),
-            read_reports(task.report),
+            task.report.reports(),
             is_hung=recording.is_cut and task.duration_s is None,
         )
 

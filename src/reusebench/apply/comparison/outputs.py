@@ -29,6 +29,10 @@ VARIES = "varies"
 NOT_COMPUTED = "not computed"
 
 _BITS = 128
+#: The log of Rockchip's library: a line for each context that it loads itself. Its errors count,
+#: without their time.
+_LOGGED = re.compile(rb"[DIVW] RKNN: \[")
+_ERROR_TIME = re.compile(rb"(?<=^E RKNN: )\[[^]]*\]")
 _NUMBER = re.compile(rb"\d+(\.\d+)?")
 #: Characters of a line that are shown.
 _LONGEST_LINE = 80
@@ -118,10 +122,11 @@ def _differences(before: Mapping[str, _Outputs], after: Mapping[str, _Outputs]) 
 def compare_text(as_is: Side, applied: Side, are_models_equal: bool) -> Finding:
     """Compare standard output by bytes; lines that vary by themselves are left out.
 
-    If the outputs of models are equal, other numbers in a line do not tell of a mistake.
+    So is the log of Rockchip's library. If the outputs of models are equal, other numbers in a line
+    do not tell of a mistake.
     """
-    before = [run.output.splitlines() for run in as_is.all_runs]
-    after = [run.output.splitlines() for run in applied.all_runs]
+    before = [_printed(run) for run in as_is.all_runs]
+    after = [_printed(run) for run in applied.all_runs]
     if not (before and after):
         return Finding(UNKNOWN, "standard output was not compared")
     lengths = {len(lines) for lines in before}
@@ -141,6 +146,15 @@ def compare_text(as_is: Side, applied: Side, are_models_equal: bool) -> Finding:
             words += f", and is equal in the {'others' if rest > 1 else 'other one'}"
         return Finding(VARIES, words)
     return Finding(EQUAL, "standard output equal")
+
+
+def _printed(run: Run) -> list[bytes]:
+    """Return the lines of the program itself, and errors of Rockchip's library."""
+    lines = []
+    for line in run.output.splitlines():
+        if not _LOGGED.match(line):
+            lines.append(_ERROR_TIME.sub(b"", line))
+    return lines
 
 
 def _different_lines(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from reusebench.apply.comparison.report_file import ReportFile
 from reusebench.apply.settings import ApplySettings
 from reusebench.recorder.site import Site
 
@@ -26,8 +27,8 @@ class ComparisonTask:
     name: str
     #: Returns the variables that a program with these settings gets.
     variables: Callable[[ApplySettings], Mapping[str, str]]
-    #: File on the site to which applied processes append their reports; empty at the beginning.
-    report: Path
+    #: On the site.
+    report: ReportFile
     settings: ApplySettings
     #: Runs of each side.
     repeats: int
