@@ -257,7 +257,7 @@ static struct memory *memory_of(int group)
     return memory;
 }
 
-/* Any other memory that is large enough, if there is not enough for a further one. */
+/* A memory of another group that is large enough. */
 static struct memory *spare_memory(const struct context *context)
 {
     struct memory *memory = memories;
@@ -292,12 +292,21 @@ static bool join(struct context *context, int group)
     return memory && use_or_forget(context, memory);
 }
 
+/*
+ * Until its first run a context may use a memory of another group: many programs set its core mask only now, and then it
+ * never needs one of its present group.
+ */
 bool attach(struct context *context)
 {
-    if (join(context, context->group))
-        return true;
-    struct memory *memory = spare_memory(context);
-    return memory && use(context, memory);
+    struct memory *spare = memory_of(context->group) ? NULL : spare_memory(context);
+    return (spare && use(context, spare)) || join(context, context->group);
+}
+
+/* If there is not enough memory for that of its own group, the context stays where it is. */
+static void settle(struct context *context)
+{
+    if (context->memory->group != context->group && !is_short)
+        is_short = !join(context, context->group);
 }
 
 static struct memory *owned_memory(const struct context *context)
@@ -358,17 +367,20 @@ void detach(struct context *context)
     shrink();
 }
 
-/* Whether a memory that this context has made is used by it alone. */
-static bool is_alone(const struct context *context, const struct memory *memory)
+/* Makes the memory the context's own if no other uses it; at no moment are there two. */
+static bool take_over(struct context *context, struct memory *memory)
 {
-    return memory->owner == context && context->view && memory->users == 1 && !memory->turns;
+    if (memory->users > 1 || memory->turns)
+        return false;
+    bool is_own = memory->owner == context && context->view;
+    return is_own || (renew(memory, context, context->internal_bytes) && context->view);
 }
 
 bool regroup(struct context *context, int group)
 {
     if (group == context->group)
         return true;
-    if (is_alone(context, context->memory) && !memory_of(group))
+    if (!memory_of(group) && take_over(context, context->memory))
         context->memory->group = group;
     else if (!join(context, group))
         return false;
@@ -442,6 +454,7 @@ bool take_turn(struct context *context)
     wait_until_idle(context);
     if (context->mini)
         return take_turn_mini(context);
+    settle(context);
     struct memory *memory = context->memory;
     struct turn turn;
     queue(memory, &turn);

@@ -26,7 +26,7 @@ struct model_record {
 
 static struct {
     unsigned contexts, models, shared_weights, shared_internal, runs_now, most_at_once;
-    /* At the moment at which the program would have used most; if there are several, when least was saved. */
+    /* At the last moment at which the program would have used most. */
     uint64_t most_bytes_as_is, saved_weight_bytes, saved_internal_bytes;
     bool is_exact; /* the bytes of the weights */
     struct counts left_alone, failures;
@@ -102,18 +102,15 @@ void note_bytes(void)
         weights += context->alone_bytes - context->made_bytes;
         is_exact = is_exact && context->made_bytes;
     }
+    if (as_is < total.most_bytes_as_is)
+        return;
     uint64_t shared = memory_bytes() + region_bytes(false), in_regions = region_bytes(true);
     /* A context of librknnmrt alone has all in one buffer: two take some bytes more, up to whole pages. */
     uint64_t more = in_regions > weights ? in_regions - weights : 0;
     shared += more;
-    uint64_t saved_weights = weights + more - in_regions;
-    uint64_t saved_internal = internal > shared ? internal - shared : 0;
-    bool is_less = saved_weights + saved_internal < total.saved_weight_bytes + total.saved_internal_bytes;
-    if (as_is < total.most_bytes_as_is || (as_is == total.most_bytes_as_is && !is_less))
-        return;
     total.most_bytes_as_is = as_is;
-    total.saved_weight_bytes = saved_weights;
-    total.saved_internal_bytes = saved_internal;
+    total.saved_weight_bytes = weights + more - in_regions;
+    total.saved_internal_bytes = internal > shared ? internal - shared : 0;
     total.is_exact = is_exact;
 }
 
