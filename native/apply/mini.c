@@ -97,6 +97,9 @@ static void leave(struct region *region)
 
 /* ---- Views ---- */
 
+/* Keeps the compiler from leaving out, or putting another call for, what is done with the block. */
+#define USED(block) __asm__ volatile("" : "+r"(block) : : "memory")
+
 /*
  * librknnmrt 2.3.2 does not clear the struct that it makes. If that comes from freed memory which names a buffer at the
  * same address, the library takes the new name for that one (seen on uClibc). So freed memory of its size is cleared.
@@ -107,9 +110,12 @@ static void clear_freed_structs(void)
     size_t count = 0;
     for (size_t bytes = sizeof(rknn_tensor_mem); count < LENGTH(blocks); bytes += sizeof(uint64_t))
         for (size_t end = count + LENGTH(blocks) / 4; count < end; count++) {
-            blocks[count] = malloc(bytes);
-            if (blocks[count])
-                memset(blocks[count], 0, bytes);
+            void *block = malloc(bytes);
+            USED(block);
+            if (block)
+                memset(block, 0, bytes);
+            USED(block);
+            blocks[count] = block;
         }
     while (count)
         free(blocks[--count]);

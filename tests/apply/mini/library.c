@@ -24,10 +24,12 @@
 #define COMMANDS 5000u
 #define FLAG_PRIORITY 1u
 
+/* One that has ended stays, so that a struct which still names it is known. */
 struct piece {
-    rknn_tensor_mem mem; /* first, since the program has it by this address */
+    struct piece *next;
     rknn_context owner;
-    int is_import;
+    void *address;
+    int is_import, has_ended;
 };
 
 static struct context {
@@ -39,6 +41,7 @@ static struct context {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned made, live, pieces, runs, outside;
+static struct piece *all_pieces;
 
 static void punish(const char *words)
 {
@@ -150,16 +153,32 @@ static uint64_t physical_address(int fd)
     return fstat(fd, &status) ? 0 : (uint64_t)status.st_ino << 32;
 }
 
-static rknn_tensor_mem *add_piece(rknn_context handle, rknn_tensor_mem mem, int is_import)
+/* The real library does not clear the struct of an import, and believes what freed memory says about the same address. */
+static void check_struct(const rknn_tensor_mem *uncleared, const void *address)
+{
+    const void *former;
+    memcpy(&former, &uncleared->priv_data, sizeof former);
+    for (const struct piece *piece = all_pieces; piece; piece = piece->next)
+        if (piece == former && piece->has_ended && piece->address == address)
+            punish("a name of memory that is given back");
+}
+
+static rknn_tensor_mem *add_piece(rknn_context handle, const rknn_tensor_mem *values)
 {
     struct piece *piece = calloc(1, sizeof *piece);
-    mem.phys_addr = physical_address(mem.fd);
-    *piece = (struct piece){mem, handle, is_import};
+    rknn_tensor_mem *mem = malloc(sizeof *mem);
     pthread_mutex_lock(&lock);
     of(handle);
+    if (!(values->flags & ALLOC_INSIDE))
+        check_struct(mem, values->virt_addr);
+    *mem = *values;
+    mem->phys_addr = physical_address(mem->fd);
+    mem->priv_data = piece;
+    *piece = (struct piece){all_pieces, handle, mem->virt_addr, !(mem->flags & ALLOC_INSIDE), 0};
+    all_pieces = piece;
     pieces++;
     pthread_mutex_unlock(&lock);
-    return &piece->mem;
+    return mem;
 }
 
 rknn_tensor_mem *rknn_create_mem(rknn_context handle, uint32_t size)
@@ -171,19 +190,21 @@ rknn_tensor_mem *rknn_create_mem(rknn_context handle, uint32_t size)
         return NULL;
     }
     void *address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return add_piece(handle, (rknn_tensor_mem){.virt_addr = address, .fd = fd, .size = size, .flags = 1}, 0);
+    rknn_tensor_mem mem = {.virt_addr = address, .fd = fd, .size = size, .flags = ALLOC_INSIDE};
+    return add_piece(handle, &mem);
 }
 
 rknn_tensor_mem *rknn_create_mem_from_fd(rknn_context handle, int32_t fd, void *address, uint32_t size, int32_t offset)
 {
     (void)offset;
-    return add_piece(handle, (rknn_tensor_mem){.virt_addr = address, .fd = fd, .size = size, .flags = 2}, 1);
+    rknn_tensor_mem mem = {.virt_addr = address, .fd = fd, .size = size, .flags = 2};
+    return add_piece(handle, &mem);
 }
 
 /* Without a context, as after rknn_destroy, it works for memory that the library has made. */
 int rknn_destroy_mem(rknn_context handle, rknn_tensor_mem *mem)
 {
-    struct piece *piece = (struct piece *)mem;
+    struct piece *piece = mem->priv_data;
     pthread_mutex_lock(&lock);
     if (handle && piece->owner != handle)
         punish("memory of another context is destroyed");
@@ -198,9 +219,10 @@ int rknn_destroy_mem(rknn_context handle, rknn_tensor_mem *mem)
         munmap(mem->virt_addr, mem->size);
         close(mem->fd);
     }
+    piece->has_ended = 1;
     pieces--;
     pthread_mutex_unlock(&lock);
-    free(piece);
+    free(mem);
     return 0;
 }
 
@@ -221,7 +243,7 @@ int rknn_set_weight_mem(rknn_context handle, rknn_tensor_mem *mem)
         punish("weight memory is too small");
     for (uint32_t place = 0; place < context->weights; place++)
         ((unsigned char *)mem->virt_addr)[place] = weight_at(context, place);
-    context->weight_piece = (struct piece *)mem;
+    context->weight_piece = mem->priv_data;
     pthread_mutex_unlock(&lock);
     return 0;
 }
@@ -236,7 +258,7 @@ int rknn_set_internal_mem(rknn_context handle, rknn_tensor_mem *mem)
     if (code == 0 && mem->size < context->internal)
         punish("internal memory is too small");
     if (code == 0)
-        context->internal_piece = (struct piece *)mem;
+        context->internal_piece = mem->priv_data;
     pthread_mutex_unlock(&lock);
     return code;
 }
@@ -255,7 +277,7 @@ int rknn_set_io_mem(rknn_context handle, rknn_tensor_mem *mem, rknn_tensor_attr 
 
 static void check_weights(const struct context *context)
 {
-    const unsigned char *weights = context->weight_piece->mem.virt_addr;
+    const unsigned char *weights = context->weight_piece->address;
     for (uint32_t place = 0; place < context->weights; place += 61)
         if (weights[place] != weight_at(context, place))
             punish("the weights are another model's");
@@ -287,7 +309,7 @@ int rknn_run(rknn_context handle, void *extend)
     pthread_mutex_unlock(&lock);
     if (context->is_outside) {
         check_weights(context);
-        run_in(context->internal_piece->mem.virt_addr, (int)handle);
+        run_in(context->internal_piece->address, (int)handle);
     }
     pthread_mutex_lock(&lock);
     context->runs--;
