@@ -33,6 +33,28 @@ REASONS: dict[str, str] = {
     "own_options": "the options cannot be compared, such as profiling or a file that is written",
     "random_operators": "the model draws random numbers, and each session draws its own",
     "unreadable_model": "the model could not be read, so that no equal one is known",
+    # OpenVINO.
+    "async_queue": (
+        "the program has an AsyncInferQueue, whose compiled model is its own; a queue over one "
+        "compiled model is the way to share it"
+    ),
+    "callbacks": "the request of a compiled model has a callback, and nothing shared it before",
+    "imported_model": "the compiled model comes from import_model(), so its model is not known",
+    "keeps_state": "the model keeps state between runs",
+    "model_made_by_program": "the program made the model, and may change its weights later",
+    "nested_graphs": "the model has loops or branches, which are not compared",
+    "other_devices": "only compiled models for the device CPU are shared; name it if it is meant",
+    "own_threads": "the program's number of threads does not divide the CPUs",
+    "profiling": "the program measures the model's layers",
+    "weights_in_memory": "the program gives the weights in memory of its own",
+    # LiteRT.
+    "cache_failed": "the file of packed weights could not be made or used; see the failures",
+    "cache_unwritable": "the folder of REUSEBENCH_APPLY_CACHE cannot be written to",
+    "nothing_packed": "XNNPACK packs no weights of the model",
+    "own_delegate": "the program gives the interpreter a delegate of its own",
+    "several_signatures": "the model has several signatures",
+    "unpacked_weights": "the model has 16-bit or sparse weights, which each interpreter unpacks",
+    "untried_version": "this version of ai-edge-litert, or this machine, was not tried",
 }
 
 

@@ -68,6 +68,11 @@ class Report:
             else:
                 self._sharing[kind, group] += 1
 
+    def shares_no_more(self, kind: str, group: str) -> None:
+        """Count a context that has left its group no longer."""
+        with self._lock:
+            self._sharing[kind, group] -= 1
+
     def left_alone(self, reason: str) -> None:
         """Count a context that is left alone for the reason with this code."""
         with self._lock:
