@@ -225,7 +225,7 @@ class DeployResult(_Result, frozen=True):
     """A folder with what production needs."""
 
     path: str
-    #: Of the library for RKNN: aarch64, armhf, armhf-uclibc.
+    #: Forms of the library for RKNN: aarch64, armhf, armhf-uclibc.
     forms: list[str]
     #: Key: form; value: the oldest version of the GNU C library that it runs with.
     oldest_glibc: dict[str, str]

@@ -108,7 +108,7 @@ class _Sessions:
         if self._plan is None or request.key is None or request.model is None:
             return request
         line = self._line(self._plan, session, request.model)
-        # Of one model with different numbers for its weights, each number has its own session.
+        # Sessions of one model share weights only if their numbers for weights are equal.
         key = (request.key, line and (line.weights, line.memory))
         return request._replace(key=key, line=line)
 
