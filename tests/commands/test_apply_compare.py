@@ -104,3 +104,10 @@ def test_a_program_that_never_ends(tmp_path: Path) -> None:
     done = _compare(tmp_path, "--duration", 0.3, "--", "sh", "-c", "echo on; sleep 1000")
     assert done.exit_code == 0, done.err
     assert "standard output equal" in done.out
+
+
+def test_a_comparison_that_the_user_ends(tmp_path: Path) -> None:
+    """The program is ended, nothing is compared, and the exit code is that of the signal."""
+    done = _compare(tmp_path, "--", "sh", "-c", "kill -TERM $PPID; exec sleep 1000")
+    assert (done.exit_code, done.out) == (128 + 15, "")
+    assert "you have ended a run" in done.err

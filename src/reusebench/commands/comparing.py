@@ -118,6 +118,9 @@ def compare_program(
             computes=not isinstance(place.site, VirtualSite),
         )
         measured = measure(task, _notice)
+    if measured.interrupted_by:
+        _notice("you have ended a run, so that nothing is compared")
+        return 128 + measured.interrupted_by
     verdict = judge(task, measured)
     lines = [*verdict.lines(), *report_lines(verdict.reports)]
     if measured.applied.all_runs:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reusebench.apply.comparison.outputs import digests_of
 from reusebench.apply.comparison.runs import Run, Side
 from reusebench.apply.comparison.task import APPLIED, AS_IT_IS, ComparisonTask
+from reusebench.apply.errors import ApplyError
 from reusebench.recorder.keeping import RunKeeper
 from reusebench.recorder.marks import Marks
 from reusebench.recorder.program import Start
@@ -43,12 +44,18 @@ class Measured:
     #: None if no run was measured.
     stored: Path | None
 
+    @property
+    def interrupted_by(self) -> int | None:
+        """The signal with which the user ended a run early; None if all ran to their ends."""
+        runs = [*self.as_is.all_runs, *self.applied.all_runs]
+        return next((run.recording.ended_by for run in runs if run.recording.ended_by), None)
+
 
 def measure(task: ComparisonTask, notify: Callable[[str], None]) -> Measured:
     """Run the program as it is and applied, in turns; `notify` shows the progress.
 
-    It ends early if the user ends a run, or if an applied run crashes or hangs. Raises RecordError
-    if the program cannot be started, and OSError if the runs cannot be stored.
+    It ends early if the user ends a run, or if a run crashes or hangs. Raises RecordError if the
+    program cannot be started, and ApplyError if the runs cannot be finished or stored.
     """
     return _Measuring(task, notify).measure()
 
@@ -78,8 +85,16 @@ class _Measuring:
             if not all(self._measure(side, number) for side in sides):
                 break
         programs = self._programs()
-        stored = self._keeper.finish(programs) if programs else None
-        return Measured(self._as_is, self._applied, stored)
+        return Measured(self._as_is, self._applied, self._store(programs) if programs else None)
+
+    def _store(self, programs: Sequence[Program]) -> Path:
+        try:
+            return self._keeper.finish(programs)
+        except OSError as error:
+            raise ApplyError(
+                f"the runs cannot be stored in {self._task.storage} ({error.strerror}). Name"
+                " another folder with --storage DIR"
+            ) from None
 
     def _check(self, side: Side) -> bool:
         """Run with digests; return whether to go on."""
@@ -147,9 +162,11 @@ class _Measuring:
         return max(_LEAST_LIMIT_S, _LIMIT_FACTOR * self._longest_s)
 
     def _goes_on(self, side: Side, run: Run, words: str) -> bool:
+        if run.recording.lost:
+            raise ApplyError(f"{run.recording.lost}. Nothing is compared")
         seconds = (run.recording.end_ns - run.recording.begin_ns) / _S
         self._notify(f"{words}, {side.name}: {run.ending}, {seconds:.1f} s")
-        return not (run.recording.ended_by or run.recording.lost or run.has_crashed)
+        return not (run.recording.ended_by or run.has_crashed)
 
     def _outputs_differ(self) -> bool:
         before, after = self._as_is.checked[0], self._applied.checked[0]
