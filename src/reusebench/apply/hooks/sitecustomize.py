@@ -4,103 +4,26 @@ Python imports this module at its start if its folder is in PYTHONPATH. It needs
 standard library and the package beside it, so production needs only this folder. A runtime's module
 is wrapped when the program imports it; if that fails, the program goes on as without.
 `reusebench_hooks/settings.py` has the environment variables.
+
+A program may start any Python: this file can be read by 2.7, and does nothing before 3.8.
 """
 
-from __future__ import annotations
-
-import importlib
-import importlib.machinery
-import importlib.util
 import os
 import sys
-from types import ModuleType
-from typing import Any, Optional, Sequence
 
-_FOLDER = os.path.dirname(os.path.abspath(__file__))
-_PACKAGE = "reusebench_hooks"
-#: Module of a runtime to the module of the package that wraps it. One whose file is not there is
-#: not wrapped.
-_WRAPPERS = {
-    "onnxruntime": "onnxruntime",
-    "openvino": "openvino",
-    "ai_edge_litert.interpreter": "litert",
-    "tflite_runtime.interpreter": "litert",
-}
+if sys.version_info >= (3, 8):  # noqa: UP036
+    from reusebench_hooks.finding import find_runtimes, run_next_sitecustomize
 
-
-class _WrappingLoader:
-    """A loader of a runtime's module that wraps the module when it is loaded."""
-
-    def __init__(self, loader: Any, wrapper: str) -> None:
-        self._loader = loader
-        self._wrapper = wrapper
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Optional[ModuleType]:
-        created: Optional[ModuleType] = self._loader.create_module(spec)
-        return created
-
-    def exec_module(self, module: ModuleType) -> None:
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        module.__loader__ = self._loader
-        self._loader.exec_module(module)
-        try:
-            importlib.import_module(f"{_PACKAGE}.{self._wrapper}").wrap(module)
-        except Exception as error:  # the program must go on
-            print(f"reusebench apply: {module.__name__} is left alone: {error}", file=sys.stderr)
-
-
-class _Finder:
-    """A finder of runtimes' modules, which asks the other finders, and of the package beside it."""
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Optional[Sequence[str]] = None,
-        target: Optional[ModuleType] = None,
-    ) -> Optional[importlib.machinery.ModuleSpec]:
-        """Return the module's spec; None if the module is no concern of this finder."""
-        if fullname == _PACKAGE:  # the program may have changed sys.path
-            return importlib.machinery.PathFinder.find_spec(fullname, [_FOLDER], target)
-        wrapper = _WRAPPERS.get(fullname)
-        if wrapper is None or not os.path.exists(os.path.join(_FOLDER, _PACKAGE, f"{wrapper}.py")):
-            return None
-        spec = self._others_spec(fullname, path, target)
-        if spec is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _WrappingLoader(spec.loader, wrapper)  # type: ignore[assignment]
-        return spec
-
-    def _others_spec(
-        self, fullname: str, path: Optional[Sequence[str]], target: Optional[ModuleType]
-    ) -> Optional[importlib.machinery.ModuleSpec]:
-        for finder in list(sys.meta_path):
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(fullname, path, target)
-            if spec is not None:
-                return spec
-        return None
-
-
-def _run_next() -> None:
-    """Run the sitecustomize that Python would have found without this one."""
-    places = [place for place in sys.path if not os.path.isdir(os.path.join(place, _PACKAGE))]
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", places)
-    if spec is None or spec.loader is None:
-        return
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["sitecustomize"] = module
-    spec.loader.exec_module(module)
-
-
-def _is_needed() -> bool:
-    is_off = bool(os.environ.get("REUSEBENCH_APPLY_OFF"))
-    return not is_off or os.environ.get("REUSEBENCH_APPLY_DIGESTS") == "1"
-
-
-if _is_needed():
-    sys.meta_path.insert(0, _Finder())
-_run_next()
+    if not os.environ.get("REUSEBENCH_APPLY_OFF") or (
+        os.environ.get("REUSEBENCH_APPLY_DIGESTS") == "1"
+    ):
+        find_runtimes()
+    run_next_sitecustomize()
+else:
+    _package = "reusebench_hooks"
+    sys.path[:] = [place for place in sys.path if not os.path.isdir(os.path.join(place, _package))]
+    _this = sys.modules.pop("sitecustomize")
+    try:
+        import sitecustomize  # noqa: F401
+    except ImportError:
+        sys.modules["sitecustomize"] = _this
