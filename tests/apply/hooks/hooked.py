@@ -30,9 +30,10 @@ def run(
     program: str,
     *,
     hooks: str | None = str(HOOKS),
+    option: str = "-c",
     **variables: str,
 ) -> Ended:
-    """Run a program in the folder; without the hooks if they are None."""
+    """Run a program, or a module with option -m, in the folder; without hooks if they are None."""
     report = folder / "report.jsonl"
     report.unlink(missing_ok=True)
     environment = {
@@ -43,7 +44,7 @@ def run(
         **variables,
     }
     ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
+        [sys.executable, option, textwrap.dedent(program)],
         cwd=folder,
         env=environment,
         capture_output=True,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 #: Weights are kept out of the arena: they go when their session goes.
 _ENTRIES = {
@@ -25,6 +26,7 @@ class Arena:
         #: For sessions that would have no arena: it gives back after a run what nobody uses.
         self.shrinking: Any = native.RunOptions()
         self.shrinking.add_run_config_entry(*_SHRINKAGE)
+        self._register = native.create_and_register_allocator
         os.register_at_fork(after_in_child=self._restart)
 
     def _restart(self) -> None:
@@ -46,4 +48,18 @@ class Arena:
         native = self._native
         kind = native.OrtAllocatorType.ORT_ARENA_ALLOCATOR
         info = native.OrtMemoryInfo("Cpu", kind, 0, native.OrtMemType.DEFAULT)
-        native.create_and_register_allocator(info, None)
+        self._register(info, None)
+
+    def registering(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap the program's own call: older versions refuse a second arena."""
+
+        @functools.wraps(original)
+        def register(*arguments: Any) -> Any:
+            try:
+                return original(*arguments)
+            except Exception:
+                if not self._is_made:
+                    raise
+                return None  # sessions that ask for the program's arena have this one
+
+        return register

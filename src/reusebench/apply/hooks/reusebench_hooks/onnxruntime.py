@@ -17,6 +17,8 @@ from reusebench_hooks.arena import Arena
 from reusebench_hooks.digests import Digests
 from reusebench_hooks.model_files import Model
 from reusebench_hooks.plan import PlannedContext, RuntimePlan, read_plan
+from reusebench_hooks.preparation import Preparation, Wanted
+from reusebench_hooks.prepared import Cache
 from reusebench_hooks.report import Report
 from reusebench_hooks.session_keys import Key, Request, request_of
 from reusebench_hooks.session_options import Recorder
@@ -47,6 +49,13 @@ class _Sessions:
         self._plan = report.plan
         self._options = Recorder(self._native.SessionOptions)
         self._arena = Arena(self._native)
+        self._cache = Cache(report.version)
+        self._preparation = Preparation(self._native, self._options, self._cache)
+        #: Native sessions whose model is to be prepared after their first run.
+        self._wanted: weakref.WeakKeyDictionary[Any, Wanted] = weakref.WeakKeyDictionary()
+        #: Native sessions that have had several callers.
+        self._with_callers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._prepared: weakref.WeakSet[Any] = weakref.WeakSet()
         self._natives: weakref.WeakKeyDictionary[Any, _Native] = weakref.WeakKeyDictionary()
         #: Native sessions that use the arena; value: whether it is shrunk after each run.
         self._shrinking: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
@@ -67,9 +76,17 @@ class _Sessions:
         if not settings.IS_OFF:
             self._options.patch()
         self._patch(session_class, "_create_inference_session", self._creating)
-        for name, place in _RUNS.items():
-            self._patch(session_class, name, functools.partial(self._running, place))
+        for name in _RUNS:
+            self._patch(session_class, name, functools.partial(self._running, name))
         self._patch(session_class, "run_async", self._running_behind)
+
+    def patch_allocators(self, module: Any) -> None:
+        """Let the program register an arena of its own, although there is one already."""
+        name = "create_and_register_allocator"
+        original = getattr(self._native, name, None)
+        if original is not None and not settings.IS_OFF:
+            for place in (self._native, module):
+                setattr(place, name, self._arena.registering(original))
 
     def _patch(self, session_class: Any, name: str, wrapper: Callable[..., Any]) -> None:
         original = getattr(session_class, name, None)
@@ -94,6 +111,7 @@ class _Sessions:
                 make()
             elif self._share(session, request, make):
                 self._check_providers(*asked, self._native.get_available_providers())  # it warns
+                self._note_caller(session._sess)
             self._note(session, request)
 
         return create
@@ -131,19 +149,20 @@ class _Sessions:
             is_shared = any(self._take(session, other) for other in equal)
             if not is_shared:
                 has_own_arena = request.line is not None and request.line.memory < 0
-                self._make_first(session, make, has_own_arena)
+                self._make_first(session, request, make, has_own_arena)
             self._equal[key] = [weakref.ref(other) for other in (*equal, session)]
         return is_shared
 
-    def _make_first(self, session: Any, make: Callable[[], None], has_own_arena: bool) -> None:
+    def _make_first(
+        self, session: Any, request: Request, make: Callable[[], None], has_own_arena: bool
+    ) -> None:
         """Make a native session that uses the arena; as without, if that fails."""
         asked = session._sess_options
         before = dict(vars(session))
         try:
             told = self._options.copy(asked)
             entries = {} if has_own_arena else self._arena.entries()
-            session._sess_options = self._options.copy(asked, entries)
-            make()
+            self._make_shared(session, request, make, entries)
             session._sess_options = told
         except Exception:
             session._sess_options = asked
@@ -153,6 +172,21 @@ class _Sessions:
         self._taken.update(changed)
         if entries:
             self._shrinking[session._sess] = not told.enable_cpu_mem_arena
+
+    def _make_shared(
+        self, session: Any, request: Request, make: Callable[[], None], entries: Dict[str, str]
+    ) -> None:
+        """Make a native session of the prepared model, or of the program's."""
+        asked = session._sess_options
+        folder = self._cache.folder_of(request.key)
+        if self._preparation.load(session, folder, entries, make):
+            self._prepared.add(session._sess)
+            return
+        session._sess_options = self._options.copy(asked, entries)
+        make()
+        wanted = self._preparation.wanted(session, folder, asked, entries)
+        if wanted is not None:
+            self._wanted[session._sess] = wanted
 
     def _take(self, session: Any, other: Any) -> bool:
         """Give the session what another one has: the native session, and what it tells.
@@ -175,20 +209,29 @@ class _Sessions:
         self._report.made(model.digest if model else None)
         if request.reason is not None:
             self._report.left_alone(request.reason)
-        if request.key is not None:
-            self._report.shares("context", repr(request.key))
         if session._sess in self._shrinking:
             self._report.shares("arena", "process")
+        if session._sess in self._prepared:
+            self._report.shares("prepared")
         self._natives[session._sess] = _Native(
             model.name if model else os.path.basename(str(session._model_path)),
             request.key is not None,
             self._shrinking.get(session._sess, False),
         )
 
+    def _note_caller(self, native: Any) -> None:
+        """Count a further caller of the native session, and with the second one the first."""
+        with self._lock:
+            is_second = native not in self._with_callers
+            self._with_callers.add(native)
+        for _ in range(1 + is_second):
+            self._report.shares("context")
+
     # Running sessions
 
-    def _running(self, place: int, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Wrap a call whose argument at the place has the options of the run."""
+    def _running(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap the call with this name, which runs a session."""
+        place = _RUNS[name]
 
         def run(session: Any, *arguments: Any, **named: Any) -> Any:
             native = self._natives.get(session._sess)
@@ -200,11 +243,25 @@ class _Sessions:
                     named["run_options"] = self._arena.shrinking
                 with self._turns:
                     result = original(session, *arguments, **named)
+                    if name == "run" and session._sess in self._wanted:
+                        self._prepare(session, result, *arguments, **named)
             if settings.WITH_DIGESTS and native is not None:
                 self._add_digest(native.model, result, arguments)
             return result
 
         return run
+
+    def _prepare(
+        self, session: Any, outputs: Any, output_names: Any, input_feed: Any, *_: Any, **__: Any
+    ) -> None:
+        """Prepare the session's model, and prove it on this run."""
+        wanted = self._wanted.pop(session._sess, None)
+        if wanted is None:
+            return
+        try:
+            self._preparation.prepare(session, wanted, output_names, input_feed, outputs)
+        except Exception:  # the program has its outputs, and goes on
+            self._report.failed("prepare")
 
     def _running_behind(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the call that does not wait: it takes no turn, as it may not wait for one."""
@@ -270,4 +327,6 @@ def wrap(module: Any) -> None:
     digests = Digests()
     report = Report("onnxruntime", getattr(module, "__version__", None), turns, digests)
     report.plan = read_plan("onnxruntime", report.failed)
-    _Sessions(collection, report, turns, digests).patch(session_class)
+    sessions = _Sessions(collection, report, turns, digests)
+    sessions.patch(session_class)
+    sessions.patch_allocators(module)

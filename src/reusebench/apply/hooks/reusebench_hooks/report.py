@@ -28,7 +28,7 @@ class Report:
         self, runtime: str, version: Optional[str], turns: Turns, digests: Digests
     ) -> None:
         self._runtime = runtime
-        self._version = version
+        self.version = version
         self._turns = turns
         self._digests = digests
         #: What the plan says of this runtime, if there is one.
@@ -106,7 +106,7 @@ class Report:
         with self._lock:
             return {
                 "runtime": self._runtime,
-                "version": self._version,
+                "version": self.version,
                 "process": os.getpid(),
                 "contexts": self._contexts,
                 "models": len(self._models),

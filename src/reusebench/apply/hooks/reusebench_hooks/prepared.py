@@ -1,0 +1,158 @@
+"""Prepared models of ONNX Runtime: the optimised graph, with weights that are mapped from a file.
+
+The first start on a machine prepares a model after its first run, and runs what it prepared on the
+same inputs. Later starts load it if outputs and all that a session tells were equal to the bit. Its
+pages are shared by all processes that load it.
+
+    CACHE/onnxruntime/KEY/model.onnx    the optimised graph
+    CACHE/onnxruntime/KEY/weights.bin   its weights
+    CACHE/onnxruntime/KEY/state.json    whether it was equal; sizes and digests of the files
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import shutil
+import time
+from typing import Any, Dict, List, Optional
+
+from reusebench_hooks import settings
+
+_FORMAT = 1
+_GRAPH, _WEIGHTS, _STATE = "model.onnx", "weights.bin", "state.json"
+#: Models with fewer bytes are not worth a file.
+_LEAST_BYTES = 1 << 20
+#: When the folder grows beyond this, what was used least recently goes.
+_MOST_BYTES = 2 << 30
+#: A folder of a process that was killed while it prepared.
+_STALE_S = 24 * 3600
+
+#: Entries of options with which the optimised model is saved.
+SAVING = {
+    "session.optimized_model_external_initializers_file_name": _WEIGHTS,
+    "session.optimized_model_external_initializers_min_size_in_bytes": "1024",
+}
+
+
+def _cpu() -> str:
+    """Return the processor's features, on which the optimised graph depends."""
+    names = ("flags", "Features", "model name", "CPU part", "CPU implementer")
+    found = set()
+    # On another system the name of the processor has to do.
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        found = {line.strip() for line in file if line.split("\t")[0].strip() in names}
+    return repr((platform.machine(), sorted(found)))
+
+
+def _digest_of(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while True:
+            block = file.read(1 << 20)
+            if not block:
+                return digest.hexdigest()
+            digest.update(block)
+
+
+def _bytes_in(folder: str) -> int:
+    return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
+
+
+class Cache:
+    """The prepared models of one version of the runtime on this CPU."""
+
+    def __init__(self, version: Optional[str]) -> None:
+        self._root = os.path.join(settings.cache_folder(), "onnxruntime")
+        self._machine = repr((_FORMAT, version, _cpu()))
+
+    def folder_of(self, key: Any) -> str:
+        """Return the folder of the model with this key, which has digest, options and providers."""
+        name = hashlib.sha256((self._machine + repr(key)).encode()).hexdigest()[:32]
+        return os.path.join(self._root, name)
+
+    def find(self, folder: str) -> Optional[str]:
+        """Return the graph's path; None if there is none, or if it is not equal.
+
+        A folder with a file that changed since is removed, and so will be prepared anew.
+        """
+        state = self._state(folder)
+        if not state.get("is_equal"):
+            return None
+        for name, digest in state["files"].items():
+            path = os.path.join(folder, name)
+            if not os.path.isfile(path) or _digest_of(path) != digest:
+                shutil.rmtree(folder, ignore_errors=True)
+                return None
+        with contextlib.suppress(OSError):  # a folder that may only be read
+            os.utime(os.path.join(folder, _STATE))
+        return os.path.join(folder, _GRAPH)
+
+    def is_wanted(self, folder: str, model_bytes: int) -> bool:
+        """Return whether the model is to be prepared: a model that was not equal stays so."""
+        if model_bytes < _LEAST_BYTES or self._state(folder):
+            return False
+        try:
+            os.makedirs(self._root, mode=0o700, exist_ok=True)
+        except OSError:
+            return False
+        return os.access(self._root, os.W_OK)
+
+    def _state(self, folder: str) -> Dict[str, Any]:
+        path = os.path.join(folder, _STATE)
+        try:
+            with open(path, encoding="utf-8") as file:
+                state = json.load(file)
+            return state if isinstance(state["files"], dict) else {}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError):
+            shutil.rmtree(folder, ignore_errors=True)
+            return {}
+
+    def begin(self, folder: str) -> str:
+        """Return the path of the graph in a new folder of this process."""
+        own = f"{folder}.{os.getpid()}.{time.time_ns()}"
+        os.mkdir(own, 0o700)
+        return os.path.join(own, _GRAPH)
+
+    def end(self, folder: str, graph: str, is_equal: bool) -> None:
+        """Put the new folder in its place, unless another process was first."""
+        own = os.path.dirname(graph)
+        names = os.listdir(own) if is_equal else []
+        files = {name: _digest_of(os.path.join(own, name)) for name in names}
+        with open(os.path.join(own, _STATE), "w", encoding="utf-8") as file:
+            json.dump({"is_equal": is_equal, "files": files}, file)
+        for name in () if is_equal else (_GRAPH, _WEIGHTS):
+            if os.path.exists(os.path.join(own, name)):
+                os.unlink(os.path.join(own, name))
+        try:
+            os.rename(own, folder)
+        except OSError:
+            shutil.rmtree(own, ignore_errors=True)
+        self._prune()
+
+    def drop(self, graph: str) -> None:
+        """Remove the new folder: the model could not be prepared."""
+        shutil.rmtree(os.path.dirname(graph), ignore_errors=True)
+
+    def _prune(self) -> None:
+        """Remove folders that a killed process left, and the oldest beyond the limit."""
+        left = _MOST_BYTES
+        for used_at, folder in sorted(self._folders(), reverse=True):
+            is_stale = "." in os.path.basename(folder) and used_at < time.time() - _STALE_S
+            left -= _bytes_in(folder)
+            if is_stale or left < 0:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _folders(self) -> List[Any]:
+        """Return each folder with the time of its last use."""
+        folders = [os.path.join(self._root, name) for name in os.listdir(self._root)]
+        found = []
+        for folder in folders:
+            state = os.path.join(folder, _STATE)
+            found.append((os.path.getmtime(state if os.path.exists(state) else folder), folder))
+        return found
