@@ -144,8 +144,11 @@ def apply(
     planned, planned_at_once = _planned(plan) if plan else (None, None)
     settings = ApplySettings(at_once=at_once or planned_at_once)
     if deploy_to:
-        if command:
-            raise click.UsageError("--deploy writes a folder and runs no program: leave out --")
+        if command or compare or target:
+            raise click.UsageError(
+                "--deploy writes a folder and runs no program: leave out -- and what follows,"
+                " --compare and --target"
+            )
         return _deploy(deploy_to, forms, settings, planned)
     if forms:
         raise click.UsageError("--arch belongs to --deploy; a program that is run has its own")
