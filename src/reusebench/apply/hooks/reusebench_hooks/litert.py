@@ -23,7 +23,7 @@ from reusebench_hooks.weight_caches import Cache, Caches, ModelDigests
 _NOTE = "_reusebench_note"
 #: Versions whose library and interpreter were tried together, on these machines.
 _TRIED = ("2.2.", "2.3.")
-_MACHINES = ("x86_64",)
+_MACHINES = ("x86_64", "aarch64")
 #: Operators with state or graphs of their own.
 _WITH_STATE = frozenset(
     (
