@@ -50,6 +50,8 @@ REASONS: dict[str, str] = {
     # LiteRT.
     "cache_failed": "the file of packed weights could not be made or used; see the failures",
     "cache_unwritable": "the folder of REUSEBENCH_APPLY_CACHE cannot be written to",
+    "compiled_model": "a CompiledModel maps a file of packed weights if its CpuOptions name one,"
+    " xnnpack_weight_cache_path",
     "nothing_packed": "XNNPACK packs no weights of the model",
     "own_delegate": "the program gives the interpreter a delegate of its own",
     "several_signatures": "the model has several signatures",

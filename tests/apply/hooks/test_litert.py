@@ -114,10 +114,12 @@ def test_digests_are_equal_with_and_without_a_cache(folder: Path) -> None:
 
 
 def test_interpreters_with_options_of_their_own_are_left_alone(folder: Path) -> None:
-    """An interpreter that keeps all tensors, or has a delegate of the program, is as it was."""
+    """So are compiled models; an error is the runtime's own."""
     program = """
         import json
+        from ai_edge_litert.compiled_model import CompiledModel
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
+        CompiledModel(None, None)
         for options in (
             {"experimental_preserve_all_tensors": True},
             {"experimental_op_resolver_type": OpResolverType.BUILTIN_REF},
@@ -132,4 +134,4 @@ def test_interpreters_with_options_of_their_own_are_left_alone(folder: Path) -> 
     applied = run(folder, program)
     assert "nothing.tflite" in applied.answer
     (report,) = applied.reports
-    assert report["left_alone"] == {"own_options": 2}
+    assert report["left_alone"] == {"own_options": 2, "compiled_model": 1}

@@ -17,6 +17,7 @@ _PACKAGE = "reusebench_hooks"
 _WRAPPERS = {
     "onnxruntime": "onnxruntime",
     "openvino": "openvino",
+    "ai_edge_litert.compiled_model": "litert",
     "ai_edge_litert.interpreter": "litert",
     "tflite_runtime.interpreter": "litert",
 }

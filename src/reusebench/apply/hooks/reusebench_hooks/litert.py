@@ -5,11 +5,12 @@ An interpreter has its own tensors and is run by one thread, so it is never shar
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import sys
 import weakref
-from typing import Any, Dict, NamedTuple, Optional
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from reusebench_hooks import settings
 from reusebench_hooks.digests import Digests
@@ -228,12 +229,29 @@ def _objection_to(native: Any) -> Optional[str]:
     return None
 
 
+@functools.lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8
+def _report_of(version: str) -> Tuple[Report, Digests]:
+    """Return the report of all modules of the runtime."""
+    digests = Digests()
+    return Report("litert", version or None, Turns(settings.at_once()), digests), digests
+
+
 def wrap(module: Any) -> None:
-    """Let the interpreters of the runtime share, unless the module was loaded before."""
-    if hasattr(module.Interpreter.__init__, "__wrapped__"):
-        return
+    """Let the interpreters of the runtime share, unless the module was loaded before.
+
+    Compiled models have an option for a file of packed weights, which the program can give.
+    """
     package = sys.modules[module.__name__.partition(".")[0]]
     version = str(getattr(package, "__version__", ""))
-    digests = Digests()
-    report = Report("litert", version or None, Turns(settings.at_once()), digests)
-    _Interpreters(module, version, report, digests).patch()
+    report, digests = _report_of(version)
+    if hasattr(module, "CompiledModel"):
+
+        def count(original: Call, *arguments: Any, **named: Any) -> None:
+            original(*arguments, **named)
+            report.made(None)
+            if not settings.IS_OFF:
+                report.left_alone("compiled_model")
+
+        patch(module.CompiledModel, "__init__", count)
+    elif not hasattr(module.Interpreter.__init__, "__wrapped__"):
+        _Interpreters(module, version, report, digests).patch()
