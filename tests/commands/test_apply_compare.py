@@ -12,7 +12,7 @@ import pytest
 from reusebench.storage.run_file import StoredRun, read_storage
 from tests.commands.replies import result_of
 from tests.helpers.far_shell import shell_at
-from tests.helpers.support import Ended, user_environment
+from tests.helpers.support import CHECKOUT, Ended, user_environment
 
 pytestmark = pytest.mark.process
 
@@ -28,12 +28,11 @@ for session in sessions:
 """
 
 
-def _compare(storage: Path, *words: object) -> Ended:
+def _compare(storage: Path, *words: object, **variables: str) -> Ended:
     command = [sys.executable, "-m", "reusebench", "apply", "--compare", "--repeats", "1"]
     command += ["--storage", str(storage), *map(str, words)]
-    done = subprocess.run(
-        command, env=user_environment(), capture_output=True, text=True, check=False
-    )
+    environment = {**user_environment(), **variables}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
@@ -90,6 +89,10 @@ def test_what_is_no_comparison(tmp_path: Path) -> None:
     assert (done.exit_code, "as it is, it ends by signal 9" in done.out) == (2, True)
     both = _compare(tmp_path, "--duration", 1, "--timeout", 1, "--", "true")
     assert (both.exit_code, "leave one out" in both.err) == (2, True)
+    hooks = tmp_path / "hooks"
+    (hooks / "reusebench_hooks").mkdir(parents=True)
+    deployed = _compare(tmp_path, "--", "true", PYTHONPATH=f"{CHECKOUT}/src:{hooks}")
+    assert "PYTHONPATH in the environment applies every program" in deployed.err
     alone = subprocess.run(
         [sys.executable, "-m", "reusebench", "apply", "--strict", "--", "true"],
         capture_output=True,
@@ -111,3 +114,12 @@ def test_a_comparison_that_the_user_ends(tmp_path: Path) -> None:
     done = _compare(tmp_path, "--", "sh", "-c", "kill -TERM $PPID; exec sleep 1000")
     assert (done.exit_code, done.out) == (128 + 15, "")
     assert "you have ended a run" in done.err
+
+
+def test_large_standard_output_is_compared_by_its_digest(tmp_path: Path) -> None:
+    """Only its size and digest are kept, and shown if they differ."""
+    script = f"head -c 17000000 /dev/zero; {_IF_APPLIED} && echo more; true"
+    done = _compare(tmp_path, "--", "sh", "-c", script)
+    assert done.exit_code == 1
+    assert "'17000000 bytes, SHA-256 " in done.out
+    assert "'17000005 bytes, SHA-256 " in done.out

@@ -25,7 +25,6 @@ from reusebench.apply.report import ProcessReport
 from reusebench.apply.settings import (
     HOOKS,
     PLAN_NAME,
-    PREFIX,
     REPORT_NAME,
     ApplySettings,
     with_library,
@@ -57,6 +56,8 @@ __all__ = ["ComparisonOptions", "compare_program", "run_on_board"]
 _VIRTUAL = "vboard:"
 _ARCHITECTURES = ("aarch64", "armhf")
 _FAILED = 1
+#: The package in the folder that is in PYTHONPATH.
+_HOOKS_PACKAGE = "reusebench_hooks"
 
 
 @dataclass(frozen=True)
@@ -265,11 +266,16 @@ def _far_variables(board: FarMachine) -> Callable[[ApplySettings], Mapping[str, 
 
 def _check_not_applied() -> None:
     """Raise ApplyError if all that starts from here is applied already."""
-    names = [name for name in os.environ if name.startswith(PREFIX) and not name.endswith("CACHE")]
-    if names or "reusebench_apply" in os.environ.get("LD_PRELOAD", ""):
+    packages = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    names = []
+    if Path(APPLY.main).stem in os.environ.get("LD_PRELOAD", ""):
+        names.append("LD_PRELOAD")
+    if any(Path(package, _HOOKS_PACKAGE).is_dir() for package in packages if package):
+        names.append("PYTHONPATH")
+    if names:
         raise ApplyError(
-            f"the environment applies every program ({', '.join(names) or 'LD_PRELOAD'}), so that"
-            " none runs as it is. Unset that for --compare"
+            f"{' and '.join(names)} in the environment applies every program, so that none runs as"
+            " it is. Unset that for --compare"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import tempfile
@@ -33,6 +34,9 @@ _LEAST_LIMIT_S = 60.0
 _LIMIT_FACTOR = 10
 #: The end of standard error that is kept of a run that failed.
 _LAST_BYTES = 2000
+#: Standard output of which more than the digest is kept.
+_LARGEST_OUTPUT = 16 << 20
+_PART_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -143,7 +147,7 @@ class _Measuring:
                 keep,
                 limit_s,
             )
-            output = Path(folder, "output").read_bytes()
+            output = _output_in(Path(folder, "output"))
             errors = Path(folder, "errors").read_bytes()[-_LAST_BYTES:]
         self._longest_s = max(self._longest_s, (recording.end_ns - recording.begin_ns) / _S)
         return Run(
@@ -182,6 +186,18 @@ class _Measuring:
                     outcome = "ok"
                 programs.append(self._stored[side.name].program(outcome))
         return tuple(programs)
+
+
+def _output_in(file: Path) -> bytes:
+    """Return the content of the file; of a large one a line with its size and digest."""
+    size_bytes = file.stat().st_size
+    if size_bytes <= _LARGEST_OUTPUT:
+        return file.read_bytes()
+    digest = hashlib.sha256()
+    with file.open("rb") as opened:
+        while part := opened.read(_PART_BYTES):
+            digest.update(part)
+    return f"{size_bytes} bytes, SHA-256 {digest.hexdigest()}".encode()
 
 
 def _rewind_input() -> None:
