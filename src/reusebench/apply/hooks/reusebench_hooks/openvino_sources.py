@@ -136,7 +136,7 @@ class Sources:
 
 
 def _file(core: Any, path: Any) -> Optional[_File]:
-    """Return what the system says of a model's files; None if they may change unseen."""
+    """Return the system's facts on a model's files; None if they may change unseen."""
     if not isinstance(path, (str, os.PathLike)):
         return None
     try:

@@ -22,5 +22,5 @@ def patch(owner: Any, name: str, wrapper: Call) -> None:
 
 
 def note_on(thing: Any, name: str) -> Any:
-    """Return what was set on the object itself; None if nothing was."""
+    """Return the value that was set on the object itself; None if none was."""
     return vars(thing).get(name) if hasattr(thing, "__dict__") else None
