@@ -74,3 +74,11 @@ def test_what_the_board_does_not_run(word: str) -> None:
     """Programs for other processors and missing ones are refused in a sentence."""
     with pytest.raises(TargetError, match=r"made for the board|programs for aarch64 and armhf"):
         user_board(_TARGET, None, [word], Reach())
+
+
+def test_a_program_for_another_chip(tmp_path: Path) -> None:
+    """A chip with 32 bits runs no program for 64."""
+    program = tmp_path / "program"
+    program.write_bytes(b"\x7fELF".ljust(18, b"\0") + bytes([183, 0]))
+    with pytest.raises(TargetError, match="for aarch64, and rv1106 runs programs for armhf alone"):
+        user_board("vboard:rv1106", None, [str(program)], Reach())

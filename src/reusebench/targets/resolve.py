@@ -324,6 +324,11 @@ def user_board(
     if chip not in CHIPS:
         check_chip(chip, library)
     architecture = architecture_for(words[0])
+    if architecture and architecture not in CHIPS[chip].architectures:
+        raise TargetError(
+            f"{words[0]}: this is a program for {architecture}, and {chip} runs programs for"
+            f" {' and '.join(CHIPS[chip].architectures)} alone. Compile it for these"
+        )
     if library is None:
         library = _newest_library(chip, architecture)
     library = check_chip(chip, library)
