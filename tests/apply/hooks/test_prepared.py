@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import onnx
 import pytest
 
 from tests.apply.hooks.hooked import run
@@ -98,6 +99,19 @@ def test_a_model_that_was_not_equal_is_not_prepared_again(
     assert ended.answer == as_is
     assert "prepared" not in ended.reports[0]["shared"]
     assert json.loads((folder / "state.json").read_text(encoding="utf-8")) == state
+
+
+def test_weights_in_a_file_of_their_own_are_mapped_already(
+    models: Path, tmp_path: Path, as_is: list[object]
+) -> None:
+    """Nothing is prepared: the runtime itself maps them."""
+    model = onnx.load(models / "large.onnx")
+    onnx.save(model, models / "external.onnx", save_as_external_data=True, location="weights")
+    program = _PROGRAM.replace("large.onnx", "external.onnx")
+    ended = run(models, program, REUSEBENCH_APPLY_CACHE=str(tmp_path))
+    assert ended.answer == as_is
+    assert ended.reports[0]["shared"] == {"arena": 2}
+    assert list(tmp_path.rglob("*.onnx")) == []
 
 
 def test_a_folder_that_cannot_be_made_is_done_without(models: Path, as_is: list[object]) -> None:

@@ -30,6 +30,7 @@ class Model:
         digest = hashlib.sha256(data)
         #: That of the file alone, by which a plan knows the model.
         self.file_digest = digest.hexdigest()[:32]
+        self.size_bytes = len(data)
         self.contents = Contents(memoryview(data))
         for location in sorted(self.contents.external_files):
             digest.update(repr(_identity(os.path.join(folder, location))).encode())

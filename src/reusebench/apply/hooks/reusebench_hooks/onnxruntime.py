@@ -184,7 +184,8 @@ class _Sessions:
             return
         session._sess_options = self._options.copy(asked, entries)
         make()
-        wanted = self._preparation.wanted(session, folder, asked, entries)
+        assert request.model is not None
+        wanted = self._preparation.wanted(request.model, folder, asked, entries)
         if wanted is not None:
             self._wanted[session._sess] = wanted
 
@@ -238,9 +239,8 @@ class _Sessions:
             if native is None or not native.takes_turns:
                 result = original(session, *arguments, **named)
             else:
-                has_options = len(arguments) > place or "run_options" in named
-                if native.shrinks and not has_options:
-                    named["run_options"] = self._arena.shrinking
+                if native.shrinks:
+                    arguments = _with_options(arguments, named, place, self._arena.shrinking)
                 with self._turns:
                     result = original(session, *arguments, **named)
                     if name == "run" and session._sess in self._wanted:
@@ -305,6 +305,19 @@ def _values(result: Any, arguments: Tuple[Any, ...]) -> List[Any]:
     if hasattr(arguments[0], "copy_outputs_to_cpu"):
         return list(arguments[0].copy_outputs_to_cpu())
     return [value.numpy() for value in arguments[4]]
+
+
+def _with_options(
+    arguments: Tuple[Any, ...], named: Dict[str, Any], place: int, options: Any
+) -> Tuple[Any, ...]:
+    """Return the arguments with these options of the run, unless the program gave some."""
+    if len(arguments) <= place:
+        if named.get("run_options") is None:
+            named["run_options"] = options
+        return arguments
+    if arguments[place] is not None:
+        return arguments
+    return (*arguments[:place], options, *arguments[place + 1 :])
 
 
 def _own_copy(value: Any) -> Any:

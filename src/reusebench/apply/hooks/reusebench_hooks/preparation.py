@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from reusebench_hooks import heap
 from reusebench_hooks.digests import digest_of
+from reusebench_hooks.model_files import Model
 from reusebench_hooks.prepared import SAVING, Cache
 from reusebench_hooks.session_options import Recorder
 
@@ -74,11 +75,15 @@ class Preparation:
             session._model_path, session._model_bytes = asked[:2]
         return True
 
-    def wanted(self, session: Any, folder: str, options: Any, entries: Any) -> Optional[Wanted]:
-        """Return the model to prepare after the session's first run; None if there is none."""
-        path, data = session._model_path, session._model_bytes
-        size = os.path.getsize(path) if path else len(data)
-        if not self._cache.is_wanted(folder, size):
+    def wanted(
+        self, model: Model, folder: str, options: Any, entries: Dict[str, str]
+    ) -> Optional[Wanted]:
+        """Return what to prepare after the first run; None if it is not worth it.
+
+        The runtime maps external weights already.
+        """
+        is_mapped = bool(model.contents.external_files)
+        if is_mapped or not self._cache.is_wanted(folder, model.size_bytes):
             return None
         return Wanted(folder, self._recorder.copy(options), entries)
 

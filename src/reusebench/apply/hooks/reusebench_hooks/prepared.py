@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import platform
-import shutil
 import time
 from typing import Any, Dict, List, Optional
 
@@ -24,10 +23,12 @@ from reusebench_hooks import settings
 
 _FORMAT = 1
 _GRAPH, _WEIGHTS, _STATE = "model.onnx", "weights.bin", "state.json"
-#: Models with fewer bytes are not worth a file.
-_LEAST_BYTES = 1 << 20
+#: Models with fewer bytes are not worth a file; larger ones would push out all others.
+_LEAST_BYTES, _LARGEST_BYTES = 1 << 20, 1 << 30
 #: When the folder grows beyond this, what was used least recently goes.
 _MOST_BYTES = 2 << 30
+#: Room that preparing takes, in memory and on the disk: this multiple of the model's file.
+_ROOM = 8
 #: A folder of a process that was killed while it prepared.
 _STALE_S = 24 * 3600
 
@@ -48,6 +49,22 @@ def _cpu() -> str:
     return repr((platform.machine(), sorted(found)))
 
 
+def _free_memory_bytes() -> int:
+    """Return the memory that the process may still take; it may be in a control group."""
+    with open("/proc/meminfo", encoding="utf-8") as file:
+        sizes = dict(line.split()[:2] for line in file)
+    free = int(sizes["MemAvailable:"]) << 10
+    # In a container the group of the process is at the root.
+    with contextlib.suppress(OSError, ValueError):
+        free = min(free, _number_in("memory.max") - _number_in("memory.current"))
+    return free
+
+
+def _number_in(name: str) -> int:
+    with open(os.path.join("/sys/fs/cgroup", name), encoding="utf-8") as file:
+        return int(file.read())
+
+
 def _digest_of(path: str) -> str:
     digest = hashlib.sha256()
     with open(path, "rb") as file:
@@ -56,6 +73,17 @@ def _digest_of(path: str) -> str:
             if not block:
                 return digest.hexdigest()
             digest.update(block)
+
+
+def _free_disk_bytes(folder: str) -> int:
+    status = os.statvfs(folder)
+    return status.f_bavail * status.f_frsize
+
+
+def _remove(folder: str) -> None:
+    import shutil  # it is seldom needed, and takes 0.4 MiB
+
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _bytes_in(folder: str) -> int:
@@ -85,7 +113,7 @@ class Cache:
         for name, digest in state["files"].items():
             path = os.path.join(folder, name)
             if not os.path.isfile(path) or _digest_of(path) != digest:
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
                 return None
         with contextlib.suppress(OSError):  # a folder that may only be read
             os.utime(os.path.join(folder, _STATE))
@@ -93,13 +121,14 @@ class Cache:
 
     def is_wanted(self, folder: str, model_bytes: int) -> bool:
         """Return whether the model is to be prepared: a model that was not equal stays so."""
-        if model_bytes < _LEAST_BYTES or self._state(folder):
+        if not _LEAST_BYTES <= model_bytes <= _LARGEST_BYTES or self._state(folder):
             return False
         try:
             os.makedirs(self._root, mode=0o700, exist_ok=True)
-        except OSError:
+            room = min(_free_memory_bytes(), _free_disk_bytes(self._root))
+        except (OSError, ValueError):
             return False
-        return os.access(self._root, os.W_OK)
+        return os.access(self._root, os.W_OK) and room > _ROOM * model_bytes
 
     def _state(self, folder: str) -> Dict[str, Any]:
         path = os.path.join(folder, _STATE)
@@ -110,7 +139,7 @@ class Cache:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError):
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
             return {}
 
     def begin(self, folder: str) -> str:
@@ -132,12 +161,12 @@ class Cache:
         try:
             os.rename(own, folder)
         except OSError:
-            shutil.rmtree(own, ignore_errors=True)
+            _remove(own)
         self._prune()
 
     def drop(self, graph: str) -> None:
         """Remove the new folder: the model could not be prepared."""
-        shutil.rmtree(os.path.dirname(graph), ignore_errors=True)
+        _remove(os.path.dirname(graph))
 
     def _prune(self) -> None:
         """Remove folders that a killed process left, and the oldest beyond the limit."""
@@ -146,7 +175,7 @@ class Cache:
             is_stale = "." in os.path.basename(folder) and used_at < time.time() - _STALE_S
             left -= _bytes_in(folder)
             if is_stale or left < 0:
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
 
     def _folders(self) -> List[Any]:
         """Return each folder with the time of its last use."""
