@@ -209,6 +209,8 @@ const char *load_mini(rknn_context *handle, struct content *content, const struc
                       struct plan_context *line);
 /* The context keeps its internal memory from now on. */
 void bind_mini(struct context *context);
+/* The program has set memory for the tensor. */
+void note_tensor_mini(struct context *context, const rknn_tensor_attr *attribute);
 void detach_mini(struct context *context);
 bool take_turn_mini(struct context *context);
 void end_turn_mini(struct context *context);

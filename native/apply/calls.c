@@ -313,9 +313,12 @@ HOOK(int, rknn_set_io_mem, (rknn_context handle, rknn_tensor_mem *mem, rknn_tens
     struct visit visit = enter(handle);
     bind_visited(&visit);
     int code = FORWARD(rknn_set_io_mem, handle, mem, attribute);
-    if (visit.context && code == SUCCEEDED && has_digests()) {
+    if (visit.context && code == SUCCEEDED) {
         int state = hold(&lock);
-        note_io_memory(visit.context, mem, attribute);
+        if (visit.context->mini)
+            note_tensor_mini(visit.context, attribute);
+        if (has_digests())
+            note_io_memory(visit.context, mem, attribute);
         let_go(&lock, state);
     }
     leave(&visit);

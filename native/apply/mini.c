@@ -11,6 +11,9 @@
  *
  * A context's internal memory can be replaced until its first rknn_set_io_mem. So a context with a larger one, loaded
  * later, takes the others along only until then; afterwards they keep what they have.
+ *
+ * A context as the program loads it runs with tensors for which no memory was set; they are in its internal memory then.
+ * One that takes its memory from the program does not: before its first run it gets memory for them.
  */
 #include "plan.h"
 
@@ -40,10 +43,17 @@ struct view {
     void *address; /* a mapping of its own, or the region's */
 };
 
+/* Tensors are counted from the inputs on. */
+#define MOST_TENSORS 64
+
 struct mini {
     struct view weights, internal;
+    /* A bit for each tensor whose memory is set, and memory of this library for those that the program leaves out. */
+    uint64_t set_tensors;
+    rknn_tensor_mem *own_tensors[MOST_TENSORS];
     bool is_bound;   /* to this internal memory for ever */
     bool is_outside; /* of a larger one that came later */
+    bool has_run;
 };
 
 /* 0 is no memory for the driver. */
@@ -298,6 +308,9 @@ static bool give_internal(struct context *context)
 
 void detach_mini(struct context *context)
 {
+    for (size_t number = 0; number < MOST_TENSORS; number++)
+        if (context->mini->own_tensors[number])
+            REAL(rknn_destroy_mem)(context->handle, context->mini->own_tensors[number]);
     close_view(&context->mini->internal, context->handle);
     close_view(&context->mini->weights, context->handle);
     free(context->mini);
@@ -433,17 +446,75 @@ const char *load_mini(rknn_context *handle, struct content *content, const struc
     return NULL;
 }
 
-/* ---- Runs ---- */
-
 void bind_mini(struct context *context)
 {
     context->mini->is_bound = true;
 }
 
+/* ---- Tensors ---- */
+
+/* Returns false if the context has no more tensors. */
+static bool query_tensor(rknn_context handle, uint32_t number, rknn_tensor_attr *tensor, bool *is_input)
+{
+    rknn_input_output_num count = {0};
+    if (REAL(rknn_query)(handle, QUERY_IN_OUT_NUM, &count, sizeof count) != SUCCEEDED)
+        return false;
+    if (number >= MOST_TENSORS || number >= count.n_input + count.n_output)
+        return false;
+    *is_input = number < count.n_input;
+    int command = *is_input ? QUERY_NATIVE_INPUT_ATTR : QUERY_NATIVE_OUTPUT_ATTR;
+    *tensor = (rknn_tensor_attr){.index = *is_input ? number : number - count.n_input};
+    return REAL(rknn_query)(handle, command, tensor, sizeof *tensor) == SUCCEEDED;
+}
+
+/* If it is not known which tensor it is, it may be any. */
+void note_tensor_mini(struct context *context, const rknn_tensor_attr *attribute)
+{
+    rknn_tensor_attr tensor;
+    bool is_input;
+    uint64_t found = 0;
+    for (uint32_t number = 0; query_tensor(context->handle, number, &tensor, &is_input); number++)
+        if (strncmp(tensor.name, attribute->name, NAME_BYTES) == 0)
+            found |= UINT64_C(1) << number;
+    context->mini->set_tensors |= found ? found : UINT64_MAX;
+}
+
+static bool give_tensor(struct context *context, uint32_t number, rknn_tensor_attr *tensor)
+{
+    rknn_tensor_mem **memory = &context->mini->own_tensors[number];
+    if (!*memory)
+        *memory = REAL(rknn_create_mem)(context->handle, tensor->size_with_stride);
+    bool is_given = *memory && REAL(rknn_set_io_mem)(context->handle, *memory, tensor) == SUCCEEDED;
+    if (!is_given)
+        note_failure("rknn_set_io_mem");
+    return is_given;
+}
+
+/* The library crashes in a run if one of these is missing. */
+static bool give_other_tensors(struct context *context)
+{
+    rknn_tensor_attr tensor;
+    bool is_input;
+    for (uint32_t number = 0; query_tensor(context->handle, number, &tensor, &is_input); number++) {
+        uint64_t bit = UINT64_C(1) << number;
+        bool is_set = context->mini->set_tensors & bit;
+        tensor.pass_through = is_input;
+        if (!is_set && !give_tensor(context, number, &tensor))
+            return false;
+        context->mini->set_tensors |= bit;
+    }
+    return true;
+}
+
+/* ---- Turns ---- */
+
 bool take_turn_mini(struct context *context)
 {
     struct region *region = context->mini->internal.region;
     bind_mini(context);
+    if (!context->mini->has_run && !give_other_tensors(context))
+        return false;
+    context->mini->has_run = true;
     while (region->runner) {
         if (pthread_equal(region->runner->runner, pthread_self()))
             return false;
