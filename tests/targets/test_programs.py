@@ -107,7 +107,7 @@ def test_a_fetched_compiler_compiles_for_one(
         fetched_for.append(architecture)
         return zig
 
-    monkeypatch.setattr(programs, "compiler_for", compiler)
+    monkeypatch.setattr(compilers, "compiler_for", compiler)
     PRELOAD.ensure("aarch64", lambda _: None)
     assert PRELOAD.is_built("aarch64")
     assert not PRELOAD.is_built("armhf")

@@ -16,10 +16,13 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reusebench.system.cache import cache_root, locked, scratch_folder
 from reusebench.system.package import NATIVE
-from reusebench.targets.compilers import Compiler, compiler_for
+
+if TYPE_CHECKING:
+    from reusebench.targets.compilers import Compiler
 
 __all__ = [
     "APPLY",
@@ -116,8 +119,11 @@ class NativeProgram:
         with locked(folder), scratch_folder(folder.parent) as space:
             if self.is_built(form):  # by another process, while this one waited
                 return
+            # Not at the top: a program that is compiled already is found sooner.
+            from reusebench.targets import compilers
+
             architecture = form.partition("-")[0]
-            compiler = compiler_for(architecture, show_step)
+            compiler = compilers.compiler_for(architecture, show_step)
             show_step(f"compiling {self.title} for {form}")
             new = space / "new"
             new.mkdir()
