@@ -127,7 +127,7 @@ _ONLY = {
     ("harness", "video"): {"VideoError", "clip", "probe"},
     ("apply", "accounting"): {"ledger"},
     ("apply", "reports"): {"compare.difference"},
-    ("apply", "measured"): {"messages", "plan", "runtimes.rknn.library_file"},
+    ("apply", "measured"): {"messages", "plan", "runtimes.RUNTIMES", "runtimes.rknn.library_file"},
     ("fit", "accounting"): {"sizes"},
     ("fit", "measured"): {"messages", "plan"},
     ("fit", "storage"): {"fit_answer", "measured_figure", "result", "trace"},

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from reusebench.measured.runtimes import RUNTIMES
 from reusebench.reports.base.drawing import Draw
 from reusebench.reports.base.formatting import mib, milliseconds, per_second, percent
 from reusebench.reports.base.table import Table
@@ -52,11 +53,14 @@ class AnswerSection(Section):
     is_folded = False
 
     def values(self, page: Page) -> Values:
-        """Return the opening, the programs, and reasons to mistrust the figures."""
+        """Return the opening, the programs, reasons to mistrust the figures, and what to do with a
+        program that nobody changes.
+        """
         return {
             "opening": opening(page.groups, page.labels, page.texts),
             "blocks": _programs(page),
             "warnings": warnings_of(page.groups, page.labels, page.texts),
+            "apply": page.texts("answer_apply") if _can_be_applied(page.groups) else "",
         }
 
     def figures(self, page: Page) -> dict[str, Draw]:
@@ -319,6 +323,18 @@ def _remarks(recommendation: Recommendation, texts: Texts) -> Iterator[str]:
     if any(row.is_compared_with_short for row in recommendation.layouts):
         short = [row.scenario for row in recommendation.layouts if row.is_short]
         yield texts("opening_short", scenarios=texts.scenarios(short))
+
+
+def _can_be_applied(groups: Sequence[Group]) -> bool:
+    """Whether a program that nobody changes can have a part of a recommended layout."""
+    runtimes = {entry.name for entry in RUNTIMES if entry.can_be_applied}
+    for group in groups:
+        recommendation = main_recommendation(group.rows)
+        if recommendation and recommendation.saving and group.info.runtime in runtimes:
+            contexts = recommendation.least.info.plan.contexts
+            if any(one.source is not None or one.internal is not None for one in contexts):
+                return True
+    return False
 
 
 def _with_sizes(recommendation: Recommendation, texts: Texts) -> str:

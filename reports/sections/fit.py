@@ -96,6 +96,9 @@ def fit_sentences(answer: FitAnswer, texts: Texts) -> list[str]:
         if answer.limit_bytes is not None:
             sentences.append(_judgement(answer, best, answer.limit_bytes, texts))
         sentences.append(_frames(answer, best, texts))
+    if answer.applied:
+        layout = _layout(answer.applied, answer, texts)
+        sentences.append(texts("fit_applied", size=_size(answer.applied, answer), layout=layout))
     charge = charge_words([answer.charge])
     if charge:
         sentences.append(texts("fit_charge", charge=texts.message(charge)))

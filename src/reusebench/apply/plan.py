@@ -22,12 +22,13 @@ from reusebench.measured.plan import (
     Model,
     Plan,
 )
+from reusebench.measured.runtimes import RUNTIMES
 
 __all__ = ["APPLIED_RUNTIMES", "PlanSettings", "PlannedContext", "PlannedModel", "planned_in"]
 
 _RKNN = "rknn"
-#: Runtimes whose contexts can be shared in a program that nobody changes.
-APPLIED_RUNTIMES = (_RKNN, "onnxruntime", "openvino", "litert")
+#: Names of the runtimes whose contexts can be shared in a program that nobody changes.
+APPLIED_RUNTIMES = tuple(entry.name for entry in RUNTIMES if entry.can_be_applied)
 _FIRST_LINE = "reusebench-apply-plan 1"
 #: Lines for the end of the program, which library and hooks pass over.
 _LEFT_OUT, _PREDICTED = "left-out", "predicted-npu-bytes"

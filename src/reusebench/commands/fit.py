@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import click
 
-from reusebench.apply.plan import APPLIED_RUNTIMES
 from reusebench.commands.benching import run_bench
 from reusebench.commands.fit_text import answer_lines, mib_text
 from reusebench.commands.options import PATH, Parsed, target_storage
@@ -226,7 +225,7 @@ def _lines(answer: FitAnswer, target: str, storage: Path) -> Iterator[str]:
     if answer.applied_plan:
         path = _write_plan(answer.applied_plan, storage, "applied")
         yield f"Apply it to a program that you do not change: reusebench apply --plan {path} -- CMD"
-    elif answer.runtime in APPLIED_RUNTIMES:
+    elif find_runtime(answer.runtime).can_be_applied:
         yield "Share what is safe in a program that you do not change: reusebench apply -- CMD"
 
 

@@ -24,7 +24,7 @@ from reusebench.harness.plans.writing import (
 )
 from reusebench.harness.settings import MOST_CONTEXTS, excess
 from reusebench.measured.plan import Plan
-from reusebench.measured.runtimes import RUNTIMES
+from reusebench.measured.runtimes import RUNTIMES, find_runtime
 from reusebench.measured.runtimes.base import NotSupported
 from reusebench.snippets import Snippet, snippet_of
 from reusebench.storage.errors import StorageError
@@ -111,7 +111,7 @@ def plan(
     if reference is not None:
         stored = _stored(KnownRuns.read_if_any(storages, Path()), reference, name, runtime)
         if code:
-            _give_program(snippet_of(stored.plan, chip or stored.chip))
+            _give_program(snippet_of(stored.plan, chip or stored.chip), stored.runtime)
         else:
             _give("json", json.dumps(stored.plan.to_json(), indent=2, ensure_ascii=False))
         return
@@ -125,19 +125,24 @@ def plan(
     cores = cores or (CHIPS[chip].npu_cores if chip else machine_cores(runtime))
     if is_file:
         plan_of_file = file_plan(read_plan_file(Path(name)), runtime, cores)
-        _give_program(_first_program([plan_of_file], chip))
+        applied = f"reusebench apply --plan {name}"
+        _give_program(_first_program([plan_of_file], chip), runtime, applied)
         return
     scenario = writable_scenario(name)
     recipes = default_recipes(scenario, streams)
     if code:
         plans = scenario_plans(scenario, runtime, recipes, streams, contexts, cores)
-        _give_program(_first_program(plans, chip))
+        _give_program(_first_program(plans, chip), runtime)
     else:
         _give("toml", scenario_text(scenario, runtime, recipes, streams, contexts, cores))
 
 
-def _give_program(program: Snippet) -> None:
+def _give_program(program: Snippet, runtime: str, applied: str = "reusebench apply") -> None:
+    """Print the program; `applied` is the command for a program that nobody changes."""
     _give(program.language, program.text)
+    if find_runtime(runtime).can_be_applied:
+        words = "To share memory in a program that you do not change"
+        click.echo(f"{words}: {applied} -- PROGRAM", err=True)
 
 
 def _give(language: str, text: str) -> None:

@@ -64,6 +64,8 @@ class RuntimeEntry:
     #: The runtime's own options that change memory, NAME=VALUE each; they are measured one at a
     #: time.
     options: Tuple[str, ...] = ()
+    #: Whether `reusebench apply` shares memory in a program that uses it.
+    can_be_applied: bool = False
 
     @property
     def suffix(self) -> str:
@@ -97,6 +99,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             "intra_op_num_threads=2",
             "session.set_denormal_as_zero=1",
         ),
+        can_be_applied=True,
     ),
     RuntimeEntry(
         "ncnn",
@@ -170,6 +173,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             "kernel_mode=builtin",
             "num_threads=2",
         ),
+        can_be_applied=True,
     ),
     RuntimeEntry(
         "openvino",
@@ -194,6 +198,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             "INFERENCE_NUM_THREADS=2",
             "CPU_DENORMALS_OPTIMIZATION=YES",
         ),
+        can_be_applied=True,
     ),
     RuntimeEntry(
         "megengine_lite",
@@ -229,6 +234,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("external_weights", "rknn_weights_alone_outside"),
             ("device_io", "rknn_already_on_device"),
         ),
+        can_be_applied=True,
     ),
 )
 
