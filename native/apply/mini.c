@@ -1,19 +1,20 @@
 /*
  * librknnmrt, the runtime of RV1103 and RV1106: it has no rknn_dup_context, and its NPU has one core.
  *
- * Loaded with RKNN_FLAG_MEM_ALLOC_OUTSIDE, a context takes its weights and its internal memory from the program. Both are
- * regions here, which belong to no context: the memory is made by one, kept by a file descriptor of this library, and
- * used by each under a name of its own (a view). So contexts may end in any order, and a region ends with its last user.
+ * Loaded with RKNN_FLAG_MEM_ALLOC_OUTSIDE, a context takes its weights and its internal memory from the program. Both
+ * are regions here, which belong to no context: the memory is made by one, kept by a file descriptor of this library,
+ * and used by each under a name of its own (a view). So contexts may end in any order, and a region ends with its last
+ * user.
  *
- * The library writes the weights of each context anew. Only the first one's go into the region; all others are written
- * beside it, compared, and replaced by the region if they are equal. So nothing is ever written that another context may
- * be reading.
+ * The library writes the weights of each context anew. Only those of the first go into the region; all others are
+ * written beside it, compared, and replaced by the region if they are equal. So nothing is ever written that another
+ * context may be reading.
  *
  * A context's internal memory can be replaced until its first rknn_set_io_mem. So a context with a larger one, loaded
  * later, takes the others along only until then; afterwards they keep what they have.
  *
- * A context as the program loads it runs with tensors for which no memory was set; they are in its internal memory then.
- * One that takes its memory from the program does not: before its first run it gets memory for them.
+ * A context as the program loads it runs with tensors for which no memory was set; they are in its internal memory
+ * then. One that takes its memory from the program does not: before its first run it gets memory for them.
  */
 #include "plan.h"
 

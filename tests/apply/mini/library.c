@@ -1,6 +1,6 @@
 /*
- * A stand-in for librknnmrt that punishes two runs at once in one internal memory, changed weights, and whatever the real
- * one crashes at. A model is a text: bytes of weights and of internal memory.
+ * A stand-in for librknnmrt that punishes two runs at once in one internal memory, changed weights, and whatever the
+ * real one crashes at. A model is a text: bytes of weights and of internal memory.
  *
  * At the end of the process nothing may be left. "abort" ends a test.
  */
@@ -164,7 +164,7 @@ static uint64_t physical_address(int fd)
     return fstat(fd, &status) ? 0 : (uint64_t)status.st_ino << 32;
 }
 
-/* The real library does not clear the struct of an import, and believes what freed memory says about the same address. */
+/* The real library does not clear the struct of an import, and believes what freed memory says of the same address. */
 static void check_struct(const rknn_tensor_mem *uncleared, const void *address)
 {
     const void *former;
