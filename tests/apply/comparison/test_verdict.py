@@ -108,3 +108,17 @@ def test_time_of_a_program_that_is_ended() -> None:
     """If each run has the same duration, its time is no figure."""
     runs = _runs((5, 1.0), (5, 1.0))
     assert "time" not in next(_verdict(runs, runs, duration_s=1.0).lines())
+
+
+def test_a_crash_after_the_duration() -> None:
+    """SIGTERM may end the program, and no other signal that it does not have as it is."""
+
+    def ended_by(number: int) -> Run:
+        run = made_run("same", ending=ProgramEnding(signal_number=number))
+        run.recording.is_cut = True
+        return run
+
+    assert _verdict([ended_by(15)], [ended_by(15)], duration_s=1.0).problems == []
+    crashed = _verdict([ended_by(15)], [ended_by(11)], duration_s=1.0)
+    assert crashed.problems[0].startswith("applied: signal 11 after its duration")
+    assert _verdict([ended_by(11)], [], duration_s=1.0).exit_code(is_strict=False) == 2

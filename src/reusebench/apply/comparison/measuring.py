@@ -182,7 +182,7 @@ class _Measuring:
             if side.runs:
                 last = side.runs[-1]
                 outcome = "hung" if last.is_hung else outcome_of(last.recording)
-                if last.recording.is_cut and not last.is_hung:
+                if last.recording.is_cut and not last.has_crashed:
                     outcome = "ok"
                 programs.append(self._stored[side.name].program(outcome))
         return tuple(programs)

@@ -72,7 +72,7 @@ def compare_models(as_is: Side, applied: Side, computes: bool) -> Finding:
     before = [digests_of(run) for run in as_is.checked]
     after = digests_of(applied.checked[0])
     if not before[0] and not after:
-        return Finding(UNKNOWN, "no outputs of models were seen")
+        return Finding(UNKNOWN, _unseen_words(applied.checked[0]))
     if not computes:
         before = [_without_values(outputs) for outputs in before]
         after = _without_values(after)
@@ -81,6 +81,15 @@ def compare_models(as_is: Side, applied: Side, computes: bool) -> Finding:
     if any(other != before[0] for other in before[1:]):
         return Finding(UNKNOWN, _varying_words(before, after))
     return Finding(DIFFERENT, f"outputs differ: {'; '.join(_differences(before[0], after))}")
+
+
+def _unseen_words(run: Run) -> str:
+    if run.recording.is_cut and not run.reports:
+        return (
+            "outputs of models are not known: SIGTERM ended the program, which must end by itself"
+            " then (exit) to report them"
+        )
+    return "no outputs of models were seen"
 
 
 def _without_values(outputs: Mapping[str, _Outputs]) -> dict[str, _Outputs]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass, field
 
 from reusebench.apply.report import ProcessReport
 from reusebench.recorder.recording import Recording
 
 __all__ = ["Run", "Side"]
+
+#: Signals that a program gets after its duration.
+_SENT = (signal.SIGTERM, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -27,18 +31,18 @@ class Run:
         """How it ended, in words: "exit code 0"."""
         if self.is_hung:
             return "it did not end in time"
-        if self.recording.is_cut:
-            return "ended after its duration"
         ending = self.recording.ending
+        words = f"exit code {ending.exit_code}"
         if ending.signal_number:
-            return f"signal {ending.signal_number}"
-        return f"exit code {ending.exit_code}"
+            words = f"signal {ending.signal_number}"
+        return f"{words} after its duration" if self.recording.is_cut else words
 
     @property
     def has_crashed(self) -> bool:
-        """Whether a signal or a limit ended it."""
-        is_killed = bool(self.recording.ending.signal_number) and not self.recording.is_cut
-        return self.is_hung or is_killed
+        """Whether a signal that was not sent on purpose, or a limit ended it."""
+        sent = _SENT if self.recording.is_cut else ()
+        number = self.recording.ending.signal_number
+        return self.is_hung or (number is not None and number not in sent)
 
 
 @dataclass
