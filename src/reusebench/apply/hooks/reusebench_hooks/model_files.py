@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from typing import Any, Dict, Tuple
 
+from reusebench_hooks import hashing, settings
 from reusebench_hooks.models import Contents
 
 #: A file changed later than this before it is read may change again with the same time.
@@ -23,18 +23,24 @@ class LeftAlone(Exception):
         self.reason = reason
 
 
+def _planned_digest(data: bytes) -> str:
+    import hashlib  # it takes 0.9 MiB
+
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
 class Model:
     """The content of a model's file, and of the files with its weights."""
 
     def __init__(self, data: bytes, folder: str, name: str) -> None:
-        digest = hashlib.sha256(data)
-        #: That of the file alone, by which a plan knows the model.
-        self.file_digest = digest.hexdigest()[:32]
+        digest = hashing.new(data)
+        #: By which a plan knows the model; empty without a plan.
+        self.file_digest = _planned_digest(data) if settings.has_plan() else ""
         self.size_bytes = len(data)
         self.contents = Contents(memoryview(data))
         for location in sorted(self.contents.external_files):
             digest.update(repr(_identity(os.path.join(folder, location))).encode())
-        self.digest = digest.hexdigest()[:32]
+        self.digest = digest.hexdigest()
         self.file_name = name or f"{len(data)} bytes"
         self.name = f"{name} {self.digest[:8]}" if name else self.digest
 

@@ -12,14 +12,13 @@ pages are shared by all processes that load it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import platform
 import time
 from typing import Any, Dict, List, Optional
 
-from reusebench_hooks import settings
+from reusebench_hooks import hashing, settings
 
 _FORMAT = 1
 _GRAPH, _WEIGHTS, _STATE = "model.onnx", "weights.bin", "state.json"
@@ -66,7 +65,7 @@ def _number_in(name: str) -> int:
 
 
 def _digest_of(path: str) -> str:
-    digest = hashlib.sha256()
+    digest = hashing.new()
     with open(path, "rb") as file:
         while True:
             block = file.read(1 << 20)
@@ -99,7 +98,7 @@ class Cache:
 
     def folder_of(self, key: Any) -> str:
         """Return the folder of the model with this key, which has digest, options and providers."""
-        name = hashlib.sha256((self._machine + repr(key)).encode()).hexdigest()[:32]
+        name = hashing.new((self._machine + repr(key)).encode()).hexdigest()
         return os.path.join(self._root, name)
 
     def find(self, folder: str) -> Optional[str]:

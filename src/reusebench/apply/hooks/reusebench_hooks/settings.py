@@ -35,6 +35,11 @@ def report_path() -> Optional[str]:
     return os.path.abspath(path) if path else None
 
 
+def has_plan() -> bool:
+    """Return whether the program follows a plan."""
+    return bool(os.environ.get("REUSEBENCH_APPLY_PLAN"))
+
+
 def cache_folder() -> str:
     """Return the folder of prepared models, which may not exist yet."""
     path = os.environ.get("REUSEBENCH_APPLY_CACHE")
