@@ -19,7 +19,7 @@ from reusebench_hooks.model_files import LeftAlone
 from reusebench_hooks.openvino_models import identity_of
 from reusebench_hooks.openvino_requests import USE, Requests, Use
 from reusebench_hooks.openvino_sources import Sources, is_path_or_bytes
-from reusebench_hooks.patching import Call, note_on, patch
+from reusebench_hooks.patching import Call, patch
 from reusebench_hooks.report import Report
 from reusebench_hooks.turns import Turns
 
@@ -40,43 +40,51 @@ class _Asked(NamedTuple):
 
 
 class _Group:
-    """The live compiled models that are one."""
+    """The callers whose compiled models are one."""
 
     def __init__(self, openvino: Any) -> None:
         self.lock = threading.RLock()
         self._openvino = openvino
-        self._members: List[weakref.ref[Any]] = []
-        #: Compiled model that has a stream for each run at once; None if the first one has.
-        self._engine: Any = None
+        #: A caller lives as long as its compiled model or a request of it.
+        self._callers: List[weakref.ref[Use]] = []
+        #: Compiled model that has a stream for each run at once, unless the first one has.
+        self._engine: Optional[weakref.ref[Any]] = None
         self._count = 0
-        #: Name for the report; a group that lost all its members begins anew.
+        #: Name for the report; a group that lost all its callers begins anew.
         self.name = ""
 
-    def members(self) -> List[Any]:
-        return [member for member in (ref() for ref in self._members) if member is not None]
+    def callers(self) -> List[Use]:
+        return [use for use in (ref() for ref in self._callers) if use is not None]
 
-    def begin(self, compiled: Any) -> None:
-        """Have one member."""
-        self._members = [weakref.ref(compiled)]
+    def begin(self, use: Use, compiled: Any) -> None:
+        """Have one caller."""
+        self._callers = []
         self._engine = None
         self._count += 1
         self.name = f"{id(self)} {self._count}"
+        self._add(use, compiled)
 
     def join(self, use: Use, make: Call, config: Any) -> Any:
-        """Return a compiled model that is one with the members."""
-        first = self.members()[0]
+        """Return a compiled model that is one with those of the other callers."""
+        first = self.callers()[0].native
         streams = _streams_needed(first)
-        if streams > 1 and self._engine is None:
-            self._engine = _engine(make, config, first, streams)
-        use.engine = self._engine
+        if streams > 1:
+            use.engine = self._engine() if self._engine is not None else None
+            if use.engine is None:
+                use.engine = _engine(make, config, first, streams)
+            self._engine = weakref.ref(use.engine)
         compiled = self._openvino.CompiledModel(first)
-        self._members = [weakref.ref(member) for member in (*self.members(), compiled)]
+        self._add(use, compiled)
         return compiled
 
+    def _add(self, use: Use, compiled: Any) -> None:
+        use.native = self._openvino.CompiledModel(compiled)
+        self._callers = [weakref.ref(caller) for caller in (*self.callers(), use)]
+
     def leave(self, use: Use) -> bool:
-        """Lose a member; whether there are others, which use the same native object."""
-        others = [member for member in self.members() if note_on(member, USE) is not use]
-        self._members = [weakref.ref(member) for member in others]
+        """Lose a caller; whether there are others, which use the same native object."""
+        others = [caller for caller in self.callers() if caller is not use]
+        self._callers = [weakref.ref(caller) for caller in others]
         return bool(others)
 
 
@@ -200,13 +208,13 @@ class _CompiledModels:
         with self._lock:
             group = self._groups.setdefault(key, _Group(self._openvino))
         with group.lock:
-            compiled = self._joined(group, use, make, config) if group.members() else None
+            compiled = self._joined(group, use, make, config) if group.callers() else None
             if compiled is None:
                 compiled = make(config)
-                if not group.members():
-                    group.begin(compiled)
-            setattr(compiled, USE, use)  # before another caller sees it
-            if compiled in group.members():
+                if not group.callers():
+                    group.begin(use, compiled)
+            setattr(compiled, USE, use)
+            if use in group.callers():
                 use.be_shared(group, functools.partial(self._own, core, config))
                 self._report.shares("context", group.name)
         return compiled

@@ -29,8 +29,10 @@ class Use:
     def __init__(self, name: str) -> None:
         #: Name of the model, for digests.
         self.name = name
-        #: Compiled models with the same native object; None if it is the caller's own.
+        #: Callers with the same native object; None if it is the caller's own.
         self.group: Any = None
+        #: The native object, for other callers.
+        self.native: Any = None
         #: Compiled model that makes the requests; None if it is the caller's.
         self.engine: Any = None
         self.thread = CallbackThread()
@@ -51,7 +53,7 @@ class Use:
         with group.lock:
             if group.leave(self) or self.engine is not None:
                 self.engine = self._make_own(compiled)
-            self.group = None
+            self.group = self.native = None
         return self.engine or compiled
 
     def leave_if_alone(self) -> bool:
@@ -60,10 +62,10 @@ class Use:
         if group is None:
             return False
         with group.lock:
-            if len(group.members()) > 1 or self.engine is not None:
+            if len(group.callers()) > 1 or self.engine is not None:
                 return False
             group.leave(self)
-            self.group = None
+            self.group = self.native = None
         return True
 
 
@@ -131,7 +133,7 @@ class Requests:
         try:
             original(use.engine or compiled)
         except RuntimeError:
-            if len(use.group.members()) == 1:
+            if len(use.group.callers()) == 1:
                 raise
 
     # Requests
