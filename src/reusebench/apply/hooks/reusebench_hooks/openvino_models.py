@@ -6,13 +6,13 @@ preprocessing, changed nodes.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import tempfile
 import threading
 from typing import Any, Iterator, NamedTuple
 
+from reusebench_hooks import hashing
 from reusebench_hooks.model_files import LeftAlone
 
 #: Operators whose outputs depend on former runs of the compiled model.
@@ -71,12 +71,12 @@ def _identity_of(openvino: Any, model: Any) -> Identity:
     if kinds & _NESTED:
         raise LeftAlone("nested_graphs")
 
-    digest = hashlib.sha256(_graph(openvino, model))
+    digest = hashing.new(_graph(openvino, model))
     for operator in operators:
         digest.update(repr(sorted(_marks(operator))).encode())
         if operator.get_type_name() == "Constant":
             digest.update(_bytes_of(operator.data))
-    text = digest.hexdigest()[:32]
+    text = digest.hexdigest()
     return Identity(text, f"{model.get_friendly_name()} {text[:8]}")
 
 

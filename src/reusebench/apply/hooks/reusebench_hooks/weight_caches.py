@@ -7,7 +7,6 @@ and never changed.
 
 from __future__ import annotations
 
-import hashlib
 import mmap
 import os
 import platform
@@ -16,7 +15,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from reusebench_hooks import settings
+from reusebench_hooks import hashing, settings
 
 #: A file changed later than this before it is read may change again with the same time.
 _SETTLED_NS = 2_000_000_000
@@ -31,7 +30,7 @@ class ModelDigests:
     def of(self, path: Any, content: Optional[bytes]) -> str:
         """Return the digest of a model in a file or in memory."""
         if content is not None:
-            return hashlib.sha256(content).hexdigest()[:32]
+            return hashing.new(content).hexdigest()
         path = os.path.abspath(os.fspath(path))
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
@@ -41,8 +40,10 @@ class ModelDigests:
             if known is not None:
                 return known
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        digest = hashlib.sha256(data).hexdigest()[:32]
+        made = hashing.new()
+        made.update(data)
         data.close()
+        digest = made.hexdigest()
         if status.st_ctime_ns < time.time_ns() - _SETTLED_NS:
             self._known[identity] = digest
         return digest
@@ -116,4 +117,4 @@ def _cpu_digest() -> str:
     for line in lines:
         if line.partition(":")[0].strip() in ("flags", "Features", "model name", "CPU part"):
             words.append(line)
-    return hashlib.sha256("\n".join(sorted(set(words))).encode()).hexdigest()[:8]
+    return hashing.new("\n".join(sorted(set(words))).encode()).hexdigest()[:8]
