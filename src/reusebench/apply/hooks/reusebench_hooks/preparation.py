@@ -78,7 +78,7 @@ class Preparation:
     def wanted(
         self, model: Model, folder: str, options: Any, entries: Dict[str, str]
     ) -> Optional[Wanted]:
-        """Return what to prepare after the first run; None if it is not worth it.
+        """Return the model to prepare after the first run; None if it is not worth it.
 
         The runtime maps external weights already.
         """

@@ -6,7 +6,7 @@ pages are shared by all processes that load it.
 
     CACHE/onnxruntime/KEY/model.onnx    the optimised graph
     CACHE/onnxruntime/KEY/weights.bin   its weights
-    CACHE/onnxruntime/KEY/state.json    whether it was equal; sizes and digests of the files
+    CACHE/onnxruntime/KEY/state.json    whether it was equal; checksums of the files
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import json
 import os
 import platform
 import time
+import zlib
 from typing import Any, Dict, List, Optional
 
 from reusebench_hooks import hashing, settings
 
-_FORMAT = 1
+_FORMAT = 2
 _GRAPH, _WEIGHTS, _STATE = "model.onnx", "weights.bin", "state.json"
 #: Models with fewer bytes are not worth a file; larger ones would push out all others.
 _LEAST_BYTES, _LARGEST_BYTES = 1 << 20, 1 << 30
@@ -35,6 +36,8 @@ _STALE_S = 24 * 3600
 SAVING = {
     "session.optimized_model_external_initializers_file_name": _WEIGHTS,
     "session.optimized_model_external_initializers_min_size_in_bytes": "1024",
+    # Packed weights of matrix products are saved as they are used; older versions ignore it.
+    "session.save_external_prepacked_constant_initializers": "1",
 }
 
 
@@ -64,14 +67,15 @@ def _number_in(name: str) -> int:
         return int(file.read())
 
 
-def _digest_of(path: str) -> str:
-    digest = hashing.new()
+def _checksum_of(path: str) -> int:
+    """Return the file's CRC-32: a digest of all weights would slow down each start."""
+    checksum = 0
     with open(path, "rb") as file:
         while True:
             block = file.read(1 << 20)
             if not block:
-                return digest.hexdigest()
-            digest.update(block)
+                return checksum
+            checksum = zlib.crc32(block, checksum)
 
 
 def _free_disk_bytes(folder: str) -> int:
@@ -109,9 +113,9 @@ class Cache:
         state = self._state(folder)
         if not state.get("is_equal"):
             return None
-        for name, digest in state["files"].items():
+        for name, checksum in state["files"].items():
             path = os.path.join(folder, name)
-            if not os.path.isfile(path) or _digest_of(path) != digest:
+            if not os.path.isfile(path) or _checksum_of(path) != checksum:
                 _remove(folder)
                 return None
         with contextlib.suppress(OSError):  # a folder that may only be read
@@ -151,7 +155,7 @@ class Cache:
         """Put the new folder in its place, unless another process was first."""
         own = os.path.dirname(graph)
         names = os.listdir(own) if is_equal else []
-        files = {name: _digest_of(os.path.join(own, name)) for name in names}
+        files = {name: _checksum_of(os.path.join(own, name)) for name in names}
         with open(os.path.join(own, _STATE), "w", encoding="utf-8") as file:
             json.dump({"is_equal": is_equal, "files": files}, file)
         for name in () if is_equal else (_GRAPH, _WEIGHTS):
