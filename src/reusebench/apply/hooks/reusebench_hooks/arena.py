@@ -20,7 +20,7 @@ class Arena:
 
     def __init__(self, native: Any) -> None:
         self._native = native
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._is_made = False
         self._is_parents = False
         #: For sessions that would have no arena: it gives back after a run what nobody uses.
@@ -31,7 +31,7 @@ class Arena:
 
     def _restart(self) -> None:
         """Do without the parent's arena: one of its threads may have held the arena's lock."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._is_parents = self._is_made
 
     def entries(self) -> Dict[str, str]:

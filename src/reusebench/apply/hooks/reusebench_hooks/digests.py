@@ -47,7 +47,7 @@ class Digests:
         os.register_at_fork(after_in_child=self._restart)
 
     def _restart(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._runs: Dict[str, int] = {}
         self._sums: Dict[str, int] = {}
 

@@ -10,7 +10,7 @@ import functools
 import os
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from reusebench_hooks import settings
 from reusebench_hooks.arena import Arena
@@ -28,13 +28,18 @@ from reusebench_hooks.turns import Turns
 _RUNS = {"run": 2, "run_with_ort_values": 2, "run_with_iobinding": 1, "run_with_ortvaluevector": 0}
 
 
-class _Native(NamedTuple):
+class _Native:
     """What is known of a native session."""
 
-    model: str
-    takes_turns: bool
-    #: Whether the arena is shrunk after each run.
-    shrinks: bool
+    def __init__(
+        self, model: str, takes_turns: bool, shrinks: bool, wanted: Optional[Wanted]
+    ) -> None:
+        self.model = model
+        self.takes_turns = takes_turns
+        #: Whether the arena is shrunk after each run.
+        self.shrinks = shrinks
+        #: The model that is prepared after the first run.
+        self.wanted = wanted
 
 
 class _Sessions:
@@ -66,7 +71,7 @@ class _Sessions:
 
     def _restart(self) -> None:
         """Share nothing with the sessions of a parent: their threads are not in this process."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         #: Per key: the lock of those that make a session, and the Python objects that share it.
         self._locks: Dict[Key, threading.RLock] = {}
         self._equal: Dict[Key, List[weakref.ref[Any]]] = {}
@@ -112,7 +117,10 @@ class _Sessions:
             elif self._share(session, request, make):
                 self._check_providers(*asked, self._native.get_available_providers())  # it warns
                 self._note_caller(session._sess)
-            self._note(session, request)
+            try:
+                self._note(session, request)
+            except Exception:  # the session is made, and runs as without
+                self._report.failed("note")
 
         return create
 
@@ -146,7 +154,7 @@ class _Sessions:
         with lock:
             others = [ref() for ref in self._equal.get(key, ())]
             equal = [other for other in others if other is not None and other is not session]
-            is_shared = any(self._take(session, other) for other in equal)
+            is_shared = self._take_any(session, equal)
             if not is_shared:
                 has_own_arena = request.line is not None and request.line.memory < 0
                 self._make_first(session, request, make, has_own_arena)
@@ -189,6 +197,13 @@ class _Sessions:
         if wanted is not None:
             self._wanted[session._sess] = wanted
 
+    def _take_any(self, session: Any, others: List[Any]) -> bool:
+        try:
+            return any(self._take(session, other) for other in others)
+        except Exception:  # a session of its own is made instead
+            self._report.failed("share")
+            return False
+
     def _take(self, session: Any, other: Any) -> bool:
         """Give the session what another one has: the native session, and what it tells.
 
@@ -214,11 +229,13 @@ class _Sessions:
             self._report.shares("arena", "process")
         if session._sess in self._prepared:
             self._report.shares("prepared")
-        self._natives[session._sess] = _Native(
-            model.name if model else os.path.basename(str(session._model_path)),
-            request.key is not None,
-            self._shrinking.get(session._sess, False),
-        )
+        if session._sess not in self._natives:
+            self._natives[session._sess] = _Native(
+                model.name if model else os.path.basename(str(session._model_path)),
+                request.key is not None,
+                self._shrinking.get(session._sess, False),
+                self._wanted.pop(session._sess, None),
+            )
 
     def _note_caller(self, native: Any) -> None:
         """Count a further caller of the native session, and with the second one the first."""
@@ -243,8 +260,8 @@ class _Sessions:
                     arguments = _with_options(arguments, named, place, self._arena.shrinking)
                 with self._turns:
                     result = original(session, *arguments, **named)
-                    if name == "run" and session._sess in self._wanted:
-                        self._prepare(session, result, *arguments, **named)
+                    if native.wanted is not None and name == "run":
+                        self._prepare(session, native, result, *arguments, **named)
             if settings.WITH_DIGESTS and native is not None:
                 self._add_digest(native.model, result, arguments)
             return result
@@ -252,10 +269,18 @@ class _Sessions:
         return run
 
     def _prepare(
-        self, session: Any, outputs: Any, output_names: Any, input_feed: Any, *_: Any, **__: Any
+        self,
+        session: Any,
+        native: _Native,
+        outputs: Any,
+        output_names: Any,
+        input_feed: Any,
+        *_: Any,
+        **__: Any,
     ) -> None:
         """Prepare the session's model, and prove it on this run."""
-        wanted = self._wanted.pop(session._sess, None)
+        with self._lock:
+            wanted, native.wanted = native.wanted, None
         if wanted is None:
             return
         try:

@@ -46,11 +46,11 @@ class Preparation:
         self._native = native
         self._recorder = recorder
         self._cache = cache
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         os.register_at_fork(after_in_child=self._restart)
 
     def _restart(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def load(
         self,

@@ -41,7 +41,7 @@ class Report:
 
     def _restart(self) -> None:
         """Begin the report of a process that was forked."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._contexts = 0
         self._models: Set[str] = set()
         self._alone: Counter[str] = collections.Counter()
