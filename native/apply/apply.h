@@ -138,6 +138,9 @@ struct context {
     struct memory *memory;
     rknn_tensor_mem *view; /* the memory by this context's own name; it ends before the context */
     struct mini *mini;     /* with librknnmrt, in place of both */
+    bool is_bound;     /* its inputs were set: its memory stays */
+    pthread_t binder;  /* the thread that did it */
+    bool is_ended;     /* destroyed by the program; it still owns a memory that others use */
     bool is_running;
     bool has_ended; /* a run that the program has still to wait for */
     pthread_t runner; /* the thread in which it runs */
@@ -193,6 +196,10 @@ bool attach(struct context *context);
 void detach(struct context *context);
 /* Puts the context into another group; if there is no memory for that, it stays where it is. */
 bool regroup(struct context *context, int group);
+/* The program is about to set inputs, or the memory of a tensor: the context keeps its memory from now on. */
+void bind(struct context *context, bool has_tensors);
+bool has_own_memory(const struct context *context);
+bool owns_memory(const struct context *context);
 /* Waits until the context may run alone in its memory; false if there is none. */
 bool take_turn(struct context *context);
 void end_turn(struct context *context);

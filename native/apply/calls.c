@@ -176,14 +176,18 @@ HOOK(int, rknn_destroy, (rknn_context handle))
     int state = hold(&making);
     int inner = hold(&lock);
     struct context *context = find_context(handle);
+    bool stays = false;
     if (context && !runs_here(context)) {
         wait_until_idle(context);
         detach(context);
-        remove_context(context);
+        stays = owns_memory(context);
+        context->is_ended = true;
+        if (!stays)
+            remove_context(context);
         note_bytes();
     }
     let_go(&lock, inner);
-    int code = FORWARD(rknn_destroy, handle);
+    int code = stays ? SUCCEEDED : FORWARD(rknn_destroy, handle);
     let_go(&making, state);
     return code;
 }
@@ -205,7 +209,7 @@ HOOK(int, rknn_query, (rknn_context handle, int command, void *answer, uint32_t 
 
 /* ---- What the program sets ---- */
 
-/* Gives the context internal memory of its own, if that is possible, and does not duplicate it any more. */
+/* Gives the context internal memory of its own, unless its inputs are set, and does not duplicate it any more. */
 static void part(struct context *context, const char *reason)
 {
     context->is_changed = true;
@@ -213,7 +217,7 @@ static void part(struct context *context, const char *reason)
         return;
     wait_until_idle(context);
     if (regroup(context, OWN_GROUP))
-        note_left_alone(reason);
+        note_left_alone(has_own_memory(context) ? reason : "bound");
 }
 
 static void part_visited(const struct visit *visit, const char *reason)
@@ -299,19 +303,22 @@ HOOK(int, rknn_set_internal_mem, (rknn_context handle, rknn_tensor_mem *mem))
 }
 
 /* With tensors, a context of librknnmrt cannot be given other internal memory any more. */
-static void bind_visited(const struct visit *visit)
+static void bind_visited(const struct visit *visit, bool has_tensors)
 {
-    if (!visit->context || !visit->context->mini)
+    if (!visit->context || !visit->context->is_managed)
         return;
     int state = hold(&lock);
-    bind_mini(visit->context);
+    if (visit->context->mini)
+        bind_mini(visit->context);
+    else
+        bind(visit->context, has_tensors);
     let_go(&lock, state);
 }
 
 HOOK(int, rknn_set_io_mem, (rknn_context handle, rknn_tensor_mem *mem, rknn_tensor_attr *attribute))
 {
     struct visit visit = enter(handle);
-    bind_visited(&visit);
+    bind_visited(&visit, true);
     int code = FORWARD(rknn_set_io_mem, handle, mem, attribute);
     if (visit.context && code == SUCCEEDED) {
         int state = hold(&lock);
@@ -328,7 +335,7 @@ HOOK(int, rknn_set_io_mem, (rknn_context handle, rknn_tensor_mem *mem, rknn_tens
 HOOK(int, rknn_inputs_set, (rknn_context handle, uint32_t count, rknn_input *inputs))
 {
     struct visit visit = enter(handle);
-    bind_visited(&visit);
+    bind_visited(&visit, false);
     int code = FORWARD(rknn_inputs_set, handle, count, inputs);
     leave(&visit);
     return code;
@@ -353,7 +360,7 @@ static bool is_waited_for(struct context *context, const struct run_extend *exte
         return true;
     if (context->is_managed)
         part(context, "non_blocking");
-    return context->memory && context->group != OWN_GROUP;
+    return context->memory && !has_own_memory(context);
 }
 
 /* Runs without waiting for the end only if the context has internal memory of its own. */

@@ -84,7 +84,7 @@ __attribute__((constructor)) static void prepare_for_fork(void)
 struct context *find_context(rknn_context handle)
 {
     struct context *context = contexts;
-    while (context && context->handle != handle)
+    while (context && (context->handle != handle || context->is_ended))
         context = context->next;
     return context;
 }
@@ -92,7 +92,7 @@ struct context *find_context(rknn_context handle)
 struct context *find_equal(const struct model *model, const struct plan_context *line)
 {
     struct context *context = contexts;
-    while (context && (!context->is_managed || context->is_changed || !is_equal_model(&context->model, model) ||
+    while (context && (!context->is_managed || context->is_changed || context->is_ended || !is_equal_model(&context->model, model) ||
                        !may_share_weights(context->line, line)))
         context = context->next;
     return context;

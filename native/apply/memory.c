@@ -4,6 +4,10 @@
  * A memory is made by one context, its owner, and goes before that one does (rknn_destroy_mem crashes after
  * rknn_destroy): then a context that uses it makes it anew. A group begins with one memory. Only if two contexts want to
  * run at once is a further one made, up to the number of cores: a program that runs in turn needs no more.
+ *
+ * With librknnrt 2.3.2 runs of contexts that have changed their internal memory between runs are wrong if others run at
+ * the same time. So a context is bound to its memory when the program first sets its inputs. Contexts that several threads
+ * use, or whose tensors are in memory of the program, are spread over as many memories as the NPU has cores.
  */
 #include "apply.h"
 
@@ -60,15 +64,39 @@ static void queue(struct memory *memory, struct turn *turn)
     *place = turn;
 }
 
+static struct memory *owned_memory(const struct context *context)
+{
+    struct memory *memory = memories;
+    while (memory && memory->owner != context)
+        memory = memory->next;
+    return memory;
+}
+
+bool owns_memory(const struct context *context)
+{
+    return owned_memory(context);
+}
+
+/* Destroys a context that the program has destroyed already, if no memory of it is used any more. */
+static void end_owner(struct context *owner)
+{
+    if (!owner || !owner->is_ended || owned_memory(owner))
+        return;
+    REAL(rknn_destroy)(owner->handle);
+    remove_context(owner);
+}
+
 static void forget_memory(struct memory *memory)
 {
     struct memory **place = &memories;
     while (*place != memory)
         place = &(*place)->next;
     *place = memory->next;
+    struct context *owner = memory->owner;
     if (memory->whole)
-        REAL(rknn_destroy_mem)(memory->owner->handle, memory->whole);
+        REAL(rknn_destroy_mem)(owner->handle, memory->whole);
     free(memory);
+    end_owner(owner);
     note_bytes();
 }
 
@@ -224,19 +252,30 @@ static bool renew(struct memory *memory, struct context *owner, uint32_t bytes)
     for (struct context *context = contexts; context; context = context->next)
         if (context->memory == memory)
             drop_view(context);
+    struct context *former = memory->owner;
     if (memory->whole)
-        REAL(rknn_destroy_mem)(memory->owner->handle, memory->whole);
+        REAL(rknn_destroy_mem)(former->handle, memory->whole);
     bool is_made = make_whole(memory, owner, bytes) || make_whole(memory, owner, needed_bytes(memory));
     for (struct context *context = contexts; is_made && context; context = context->next)
         if (context->memory == memory)
             view(context, memory); /* if that fails, it is tried again before the next run */
+    end_owner(former);
     note_bytes();
     return memory->bytes >= bytes;
 }
 
+/* Whether the memory of a context must stay as it is. */
+static bool is_fixed(const struct memory *memory)
+{
+    const struct context *context = contexts;
+    while (context && (context->memory != memory || !context->is_bound))
+        context = context->next;
+    return context;
+}
+
 static bool enlarge(struct memory *memory, struct context *context)
 {
-    return renew(memory, memory->owner ? memory->owner : context, context->internal_bytes);
+    return !is_fixed(memory) && renew(memory, memory->owner ? memory->owner : context, context->internal_bytes);
 }
 
 /* Waits for a moment in which nothing runs in the memory. */
@@ -249,12 +288,14 @@ static bool grow(struct memory *memory, struct context *context)
     return is_large;
 }
 
+/* Returns the largest memory of the group. */
 static struct memory *memory_of(int group)
 {
-    struct memory *memory = memories;
-    while (memory && (group == OWN_GROUP || memory->group != group))
-        memory = memory->next;
-    return memory;
+    struct memory *largest = NULL;
+    for (struct memory *memory = memories; memory && group != OWN_GROUP; memory = memory->next)
+        if (memory->group == group && (!largest || memory->bytes > largest->bytes))
+            largest = memory;
+    return largest;
 }
 
 /* A memory of another group that is large enough. */
@@ -309,24 +350,25 @@ static void settle(struct context *context)
         is_short = !join(context, context->group);
 }
 
-static struct memory *owned_memory(const struct context *context)
-{
-    struct memory *memory = memories;
-    while (memory && memory->owner != context)
-        memory = memory->next;
-    return memory;
-}
-
-/* Gives the memories that the context has made to contexts that use them. */
+/*
+ * Gives the memories that the context has made to contexts that use them. One that is fixed stays, and the context with it
+ * until its users have ended.
+ */
 static void disown(struct context *context)
 {
-    struct memory *memory;
-    while ((memory = owned_memory(context))) {
+    struct memory *memory = memories;
+    while (memory) {
+        if (memory->owner != context || is_fixed(memory)) {
+            memory = memory->next;
+            continue;
+        }
         struct turn turn;
         wait_for_turn(memory, &turn);
-        renew(memory, other_user(memory, context), needed_bytes(memory));
+        if (!is_fixed(memory))
+            renew(memory, other_user(memory, context), needed_bytes(memory));
         leave_queue(memory, &turn);
         forget_if_unused(memory);
+        memory = memories;
     }
 }
 
@@ -340,7 +382,7 @@ static void shrink(void)
     while (memory && memory_bytes() > bytes_as_is()) {
         struct turn turn;
         wait_for_turn(memory, &turn);
-        bool is_shared = memory->owner && memory->group != OWN_GROUP;
+        bool is_shared = memory->owner && memory->group != OWN_GROUP && !is_fixed(memory);
         if (is_shared && memory->bytes > needed_bytes(memory))
             renew(memory, memory->owner, needed_bytes(memory));
         leave_queue(memory, &turn);
@@ -373,7 +415,7 @@ static bool take_over(struct context *context, struct memory *memory)
     if (memory->users > 1 || memory->turns)
         return false;
     bool is_own = memory->owner == context && context->view;
-    return is_own || (renew(memory, context, context->internal_bytes) && context->view);
+    return is_own || (!context->is_bound && renew(memory, context, context->internal_bytes) && context->view);
 }
 
 bool regroup(struct context *context, int group)
@@ -382,57 +424,23 @@ bool regroup(struct context *context, int group)
         return true;
     if (!memory_of(group) && take_over(context, context->memory))
         context->memory->group = group;
-    else if (!join(context, group))
+    else if (!context->is_bound && !join(context, group))
         return false;
     context->group = group;
     return true;
 }
 
-/* ---- Runs ---- */
-
-static bool is_idle(const struct memory *memory)
+bool has_own_memory(const struct context *context)
 {
-    return !memory->runner && !memory->turns;
+    return context->memory && context->memory->group == OWN_GROUP;
 }
+
+/* ---- Runs ---- */
 
 /* Whether a memory of that many more bytes leaves less than the program alone would have. */
 static bool is_worth(uint64_t more_bytes)
 {
     return memory_bytes() + more_bytes <= bytes_as_is();
-}
-
-/* Returns another memory in which the context can run at once: an idle one, or a new one. */
-static struct memory *free_memory(struct context *context, bool is_urgent)
-{
-    unsigned count = 0;
-    struct memory *small = NULL;
-    for (struct memory *memory = memories; memory; memory = memory->next) {
-        if (memory->group != context->group || memory->group == OWN_GROUP)
-            continue;
-        count++;
-        if (is_idle(memory) && memory->bytes >= context->internal_bytes)
-            return memory;
-        if (is_idle(memory))
-            small = memory;
-    }
-    uint64_t bytes = whole_pages(context->internal_bytes);
-    bool may_make = !is_short && count < most_memories(context->group) && is_worth(bytes);
-    if (is_urgent || may_make) {
-        struct memory *memory = make_memory(context, context->group);
-        is_short = !memory;
-        return memory;
-    }
-    bool may_enlarge = small && is_worth(bytes - whole_pages(small->bytes));
-    return may_enlarge && enlarge(small, context) ? small : NULL;
-}
-
-/* Takes the context out of a memory in which another one runs. */
-static bool move(struct context *context, bool is_urgent)
-{
-    struct memory *memory = free_memory(context, is_urgent);
-    if (!memory)
-        return false;
-    return use_or_forget(context, memory);
 }
 
 /* Whether this thread is in a run itself, so that waiting for its end would last for ever. */
@@ -441,12 +449,71 @@ static bool is_nested(const struct memory *memory)
     return memory->runner && pthread_equal(memory->runner->runner, pthread_self());
 }
 
+/* Whether other contexts in its memory may run at the same time as this one, which is about to be bound. */
+static bool has_rival(const struct context *context, bool has_tensors)
+{
+    const struct context *other = contexts;
+    for (; other; other = other->next) {
+        if (other == context || other->memory != context->memory || !other->is_bound)
+            continue;
+        if (has_tensors || !pthread_equal(other->binder, pthread_self()))
+            return true;
+    }
+    return false;
+}
+
+static unsigned bound_users(const struct memory *memory)
+{
+    unsigned count = 0;
+    for (const struct context *context = contexts; context; context = context->next)
+        count += context->memory == memory && context->is_bound;
+    return count;
+}
+
+/* Puts the context into the memory of its group that the fewest contexts are bound to, or into a new one. */
+static void spread(struct context *context)
+{
+    unsigned count = 0, fewest = bound_users(context->memory);
+    struct memory *found = NULL;
+    for (struct memory *memory = memories; memory; memory = memory->next) {
+        if (memory->group != context->group)
+            continue;
+        count++;
+        if (memory->bytes >= context->internal_bytes && bound_users(memory) < fewest) {
+            found = memory;
+            fewest = bound_users(memory);
+        }
+    }
+    bool may_make = !is_short && count < most_memories(context->group);
+    if (fewest && may_make && is_worth(whole_pages(context->internal_bytes))) {
+        found = make_memory(context, context->group);
+        is_short = !found;
+    }
+    if (found)
+        use_or_forget(context, found);
+}
+
+void bind(struct context *context, bool has_tensors)
+{
+    if (!context->memory || context->is_bound)
+        return;
+    wait_until_idle(context);
+    settle(context);
+    if (context->memory->group != OWN_GROUP && has_rival(context, has_tensors))
+        spread(context);
+    context->is_bound = true;
+    context->binder = pthread_self();
+}
+
 static bool has_view(struct context *context)
 {
     struct memory *memory = context->memory;
     if (!context->view && !memory->whole)
         renew(memory, context, needed_bytes(memory));
-    return context->view || view(context, memory) || regroup(context, OWN_GROUP);
+    if (context->view || view(context, memory))
+        return true;
+    context->is_bound = false;
+    return regroup(context, OWN_GROUP);
 }
 
 bool take_turn(struct context *context)
@@ -454,16 +521,11 @@ bool take_turn(struct context *context)
     wait_until_idle(context);
     if (context->mini)
         return take_turn_mini(context);
-    settle(context);
+    bind(context, false);
     struct memory *memory = context->memory;
     struct turn turn;
     queue(memory, &turn);
     while (context->is_running || !is_first(memory, &turn)) {
-        if (!context->is_running && move(context, is_nested(memory))) {
-            leave_queue(memory, &turn);
-            forget_if_unused(memory);
-            return take_turn(context);
-        }
         if (is_nested(memory)) {
             leave_queue(memory, &turn);
             return false;

@@ -31,7 +31,7 @@ struct piece {
 };
 
 static struct context {
-    int alive, is_outside, started;
+    int alive, is_outside, started, has_run;
     struct piece *internal;
     uint32_t weights, internal_bytes;
     int *weight_users;
@@ -136,7 +136,7 @@ int rknn_dup_context(rknn_context *in, rknn_context *out)
     struct context *source = of(*in), *context = &contexts[made++];
     *context = *source;
     context->internal = NULL;
-    context->started = 0;
+    context->started = context->has_run = 0;
     ++*context->weight_users;
     take(context->is_outside ? 0 : whole_pages(context->internal_bytes));
     live++;
@@ -249,6 +249,8 @@ int rknn_set_internal_mem(rknn_context handle, rknn_tensor_mem *mem)
         punish("internal memory of the library is replaced");
     if (context->started)
         punish("internal memory is replaced during a run");
+    if (context->has_run)
+        punish("internal memory is replaced after a run");
     if (mem->size < context->internal_bytes)
         punish("internal memory is too small");
     context->internal = mem->priv_data;
@@ -283,7 +285,7 @@ int rknn_run(rknn_context handle, void *extend)
     const struct run_extend *run = extend;
     if (context->started)
         punish("a second run before the first has ended");
-    context->started = 1;
+    context->started = context->has_run = 1;
     runs++;
     begin(context, handle);
     pthread_mutex_unlock(&lock);

@@ -102,7 +102,7 @@ def test_contexts_of_threads_never_run_in_one_memory_at_once(built: Built, seed:
     assert report.shared["weights"] > 0
     assert report.shared["internal"] > 0
     assert report.failures == {}
-    assert set(report.left_alone) == {"non_blocking"}
+    assert set(report.left_alone) <= {"non_blocking", "bound"}
 
 
 @pytest.mark.parametrize("call", _CALLS)

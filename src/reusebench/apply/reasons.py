@@ -21,6 +21,8 @@ REASONS: dict[str, str] = {
     "dynamic_shapes": "the model has several input shapes, of which each context chooses its own",
     "batch": "the model was converted with rknn_batch_size, and its duplicates would crash",
     "own_duplicate": "the program itself duplicates a context that was left alone",
+    "bound": "the context would need internal memory of its own after its inputs were set; it waits"
+    " for its turn in shared memory instead",
     "non_blocking": "a run does not wait for its end, so that the context has internal memory of"
     " its own; weights are shared",
     "custom_operators": "the program has operators of its own, of which nothing is known: with RKNN"
