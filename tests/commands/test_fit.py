@@ -20,10 +20,11 @@ from reusebench.models.built_files import ensure
 from reusebench.models.recipe import Recipe
 from reusebench.storage.fit_answer import FitAnswer, read_answers
 from reusebench.system.cache import cache_root
+from reusebench.targets.programs import APPLY
 from reusebench.targets.rknn_library import RknnLibrary, find_libraries
 from reusebench.targets.vboard.guest import missing_parts
 from tests.commands.replies import result_of
-from tests.helpers.support import Ended, Reusebench, known
+from tests.helpers.support import CHECKOUT, Ended, Reusebench, known
 
 pytestmark = pytest.mark.process
 
@@ -334,6 +335,29 @@ def test_npu_memory_to_the_byte(on_npu: Calibrated) -> None:
     first, *others = Plan.from_json(answer["recommended"]).contexts
     assert {context.core for context in (first, *others)} == {0, 1, 2}
     assert all(INPUT in context.zero_copy for context in (first, *others))
+
+
+@_with_library
+def test_a_program_that_nobody_changes_takes_what_is_predicted(
+    on_npu: Calibrated, reusebench: Reusebench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Applied by fit's plan, its NPU memory is the predicted one to the byte, and the NPU reads no
+    wrong memory.
+    """
+    assert _LIBRARY is not None
+    if not APPLY.is_built("aarch64"):
+        pytest.skip("no library of apply in the user's cache")
+    assert on_npu.fit().exit_code == 0
+    plan = on_npu.storage / "fit" / "applied-rknn.json"
+    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT / "src"))
+    board = ("--target", "vboard:rk3588", "--rknn-library", _LIBRARY.path)
+    files = ("--read", CHECKOUT / "src", "--plan", plan)
+    program = Path(__file__).with_name("four_contexts.py")
+    ended = reusebench("apply", *board, *files, "--", "python3", program, _RKNN_MODELS[0])
+    assert ended.exit_code == 0, ended.err
+    assert "4 contexts as planned" in ended.err
+    assert ended.err.splitlines()[-1].endswith("bytes), and so much was taken")
+    assert "WRONG" not in ended.err
 
 
 @_with_library

@@ -7,7 +7,6 @@ too, so every line is checked. Times are nanoseconds of CLOCK_MONOTONIC, as at b
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Annotated, Literal, Optional, Union
 
 import msgspec
@@ -143,14 +142,15 @@ class Ledger(msgspec.Struct, frozen=True):
         return max((total for _, total in self.timeline()), default=0)
 
     def inferring_bytes(self) -> int:
-        """Return the largest size of all buffers at a submit; loading may take more before."""
-        timeline = self.timeline()
-        times_ns = [at_ns for at_ns, _ in timeline]
-        most = 0
-        for submit in self.submits:
-            steps = bisect_right(times_ns, submit.at_ns)
-            most = max(most, timeline[steps - 1][1] if steps else 0)
-        return most
+        """Return the largest size of all buffers since the first submit.
+
+        Loading may take more before; outputs have buffers only after their first inference.
+        """
+        if not self.submits:
+            return 0
+        begin_ns = min(submit.at_ns for submit in self.submits)
+        later = [total for at_ns, total in self.timeline() if at_ns > begin_ns]
+        return max([self.live_bytes(begin_ns), *later])
 
 
 class _Event(msgspec.Struct, frozen=True, tag_field="event", tag=lambda name: name[1:].lower()):
