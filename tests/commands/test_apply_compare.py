@@ -54,9 +54,12 @@ def test_a_program_of_onnxruntime(tiny_model: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        (f"{_IF_APPLIED} && kill -SEGV $$; true", "applied: signal 11; as it is: exit code 0"),
-        (f"{_IF_APPLIED} && exit 4; exit 3", "applied: exit code 4; as it is: exit code 3"),
-        (f"{_IF_APPLIED} && sleep 1000; true", "applied: it did not end in time"),
+        (f"{_IF_APPLIED} && kill -SEGV $$; true", "as it is: exit code 0; applied: signal 11"),
+        (f"{_IF_APPLIED} && exit 4; true", "as it is: exit code 0; applied: exit code 4"),
+        (
+            f"{_IF_APPLIED} && sleep 1000; true",
+            "as it is: exit code 0; applied: it did not end in time",
+        ),
         (f"echo one; {_IF_APPLIED} && echo two; true", "'' as it is, 'two' applied"),
     ],
 )
@@ -84,9 +87,9 @@ def test_a_program_on_a_remote_board(tmp_path: Path) -> None:
 
 
 def test_what_is_no_comparison(tmp_path: Path) -> None:
-    """A crash without us, and options that are for something else, get sentences."""
+    """A program that fails without us, and options for something else, get sentences."""
     done = _compare(tmp_path, "--", "sh", "-c", "kill -9 $$")
-    assert (done.exit_code, "as it is, it ends by signal 9" in done.out) == (2, True)
+    assert (done.exit_code, "as it is: signal 9" in done.out) == (2, True)
     both = _compare(tmp_path, "--duration", 1, "--timeout", 1, "--", "true")
     assert (both.exit_code, "leave one out" in both.err) == (2, True)
     hooks = tmp_path / "hooks"

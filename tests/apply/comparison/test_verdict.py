@@ -76,19 +76,32 @@ def test_an_ending_that_it_does_not_have_by_itself() -> None:
     crashed = made_run("", ending=ProgramEnding(signal_number=11), last_words="one\nlast words\n")
     verdict = _verdict(_runs((5, 1.0)), [crashed])
     assert verdict.problems[0] == (
-        'applied: signal 11; as it is: exit code 0. Its last words: "last words"'
+        'as it is: exit code 0; applied: signal 11. Its last words: "last words"'
     )
     assert verdict.exit_code(is_strict=False) == 1
     hung = _verdict(_runs((5, 1.0)), _runs((5, 1.0), is_hung=True))
-    assert hung.problems[0].startswith("applied: it did not end in time; as it is: exit code 0")
+    assert hung.problems[0] == "as it is: exit code 0; applied: it did not end in time"
 
 
-def test_a_program_that_crashes_as_it_is() -> None:
-    """Nothing can be told of it."""
-    crashed = made_run("", ending=ProgramEnding(signal_number=6))
-    verdict = _verdict([crashed], [])
-    assert verdict.doubts == ["as it is, it ends by signal 6"]
+@pytest.mark.parametrize("ending", [ProgramEnding(signal_number=6), ProgramEnding(exit_code=1)])
+def test_a_program_that_fails_as_it_is(ending: ProgramEnding) -> None:
+    """Nothing can be told of it, even if it fails alike when applied."""
+    failed = made_run("", ending=ending, last_words="no such file")
+    verdict = _verdict([failed], [failed])
+    assert verdict.doubts == [f'as it is: {failed.ending}. Its last words: "no such file"']
     assert verdict.exit_code(is_strict=False) == 2
+
+
+def test_npu_memory_that_stays() -> None:
+    """Equal bytes are no doubt; one byte more is worse."""
+
+    def runs(held_bytes: int) -> list[Run]:
+        made = made_run("same")
+        made.recording.npu.add(0, held_bytes)
+        return [made]
+
+    assert not any("NPU" in doubt for doubt in _verdict(runs(4096), runs(4096)).doubts)
+    assert _verdict(runs(4096), runs(4097)).problems[0].startswith("NPU memory: +0.0")
 
 
 @pytest.mark.parametrize(("state", "died_ns"), [("dead", 1), ("live", None)])
@@ -120,5 +133,7 @@ def test_a_crash_after_the_duration() -> None:
 
     assert _verdict([ended_by(15)], [ended_by(15)], duration_s=1.0).problems == []
     crashed = _verdict([ended_by(15)], [ended_by(11)], duration_s=1.0)
-    assert crashed.problems[0].startswith("applied: signal 11 after its duration")
+    assert crashed.problems[0].startswith(
+        "as it is: exit code 0 or signal 15 after its duration; applied: signal 11 after"
+    )
     assert _verdict([ended_by(11)], [], duration_s=1.0).exit_code(is_strict=False) == 2

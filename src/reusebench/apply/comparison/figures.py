@@ -171,7 +171,7 @@ _KINDS = (
     ),
     _Kind(
         "npu_memory",
-        _metric("npu_memory", BYTES, _PAGE_BYTES),
+        _metric("npu_memory", BYTES, 0),  # equal counts are equal, without a rest
         _npu_memory,
         limit=0.0,
         is_counted=True,

@@ -170,7 +170,7 @@ class _Measuring:
             raise ApplyError(f"{run.recording.lost}. Nothing is compared")
         seconds = (run.recording.end_ns - run.recording.begin_ns) / _S
         self._notify(f"{words}, {side.name}: {run.ending}, {seconds:.1f} s")
-        return not (run.recording.ended_by or run.has_crashed)
+        return not (run.recording.ended_by or run.has_failed)
 
     def _outputs_differ(self) -> bool:
         before, after = self._as_is.checked[0], self._applied.checked[0]
@@ -182,7 +182,7 @@ class _Measuring:
             if side.runs:
                 last = side.runs[-1]
                 outcome = "hung" if last.is_hung else outcome_of(last.recording)
-                if last.recording.is_cut and not last.has_crashed:
+                if last.recording.is_cut and not last.has_failed:
                     outcome = "ok"
                 programs.append(self._stored[side.name].program(outcome))
         return tuple(programs)

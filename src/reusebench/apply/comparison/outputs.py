@@ -12,7 +12,9 @@ from reusebench.apply.comparison.runs import Run, Side
 __all__ = [
     "DIFFERENT",
     "EQUAL",
+    "NOT_COMPUTED",
     "UNKNOWN",
+    "VARIES",
     "Finding",
     "compare_models",
     "compare_text",

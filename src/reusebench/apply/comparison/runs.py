@@ -38,11 +38,20 @@ class Run:
         return f"{words} after its duration" if self.recording.is_cut else words
 
     @property
-    def has_crashed(self) -> bool:
-        """Whether a signal that was not sent on purpose, or a limit ended it."""
-        sent = _SENT if self.recording.is_cut else ()
-        number = self.recording.ending.signal_number
-        return self.is_hung or (number is not None and number not in sent)
+    def has_failed(self) -> bool:
+        """Whether an exit code, a limit, or a signal that was not sent on purpose ended it."""
+        if self.is_hung:
+            return True
+        ending = self.recording.ending
+        if self.recording.is_cut:
+            return ending.signal_number is not None and ending.signal_number not in _SENT
+        return ending.signal_number is not None or ending.exit_code != 0
+
+    @property
+    def end_words(self) -> str:
+        """How it ended, with the last line of its standard error."""
+        last = self.last_words.strip().rpartition("\n")[2]
+        return f'{self.ending}. Its last words: "{last}"' if last else self.ending
 
 
 @dataclass

@@ -11,6 +11,7 @@ from reusebench.apply.comparison.measuring import Measured
 from reusebench.apply.comparison.outputs import (
     DIFFERENT,
     EQUAL,
+    NOT_COMPUTED,
     UNKNOWN,
     VARIES,
     Finding,
@@ -99,7 +100,8 @@ class Verdict:
         results = {self.models.result, self.text.result}
         if DIFFERENT in results:
             return False
-        return True if results <= {EQUAL, VARIES} and self.models.result == EQUAL else None
+        is_compared = self.models.result in (EQUAL, NOT_COMPUTED)
+        return True if is_compared and EQUAL in results and UNKNOWN not in results else None
 
     def _figures(self) -> Iterator[str]:
         by_name = {figure.name: figure for figure in self.figures}
@@ -126,9 +128,9 @@ def judge(task: ComparisonTask, measured: Measured) -> Verdict:
     figures = compare_figures(as_is.runs, applied.runs, is_timed)
     models = compare_models(as_is, applied, task.computes)
     text = compare_text(as_is, applied, models.result == EQUAL)
-    crashes = [run.ending for run in as_is.all_runs if run.has_crashed]
-    if crashes:
-        return Verdict(measured, [], models, text, [], [f"as it is, it ends by {crashes[0]}"])
+    failed = next((run for run in as_is.all_runs if run.has_failed), None)
+    if failed:
+        return Verdict(measured, [], models, text, [], [f"as it is: {failed.end_words}"])
     problems = [
         *_problems_of_endings(as_is, applied),
         *_problems_of_ledgers(as_is, applied),
@@ -149,11 +151,7 @@ def _problems_of_endings(as_is: Side, applied: Side) -> Iterator[str]:
     for ending in dict.fromkeys(run.ending for run in applied.all_runs):
         if ending not in before:
             run = next(run for run in applied.all_runs if run.ending == ending)
-            words = run.last_words.strip().rpartition("\n")[2]
-            yield (
-                f"applied: {ending}; as it is: {' or '.join(before)}"
-                + (f'. Its last words: "{words}"' if words else "")
-            )
+            yield f"as it is: {' or '.join(before)}; applied: {run.end_words}"
 
 
 def _problems_of_ledgers(as_is: Side, applied: Side) -> Iterator[str]:
