@@ -113,7 +113,10 @@ class Place:
         return next((self.environment / "lib").glob("python*/site-packages"))
 
     def run(self, *command: object, says: str = "") -> str:
-        """Return the output of a command; raise CheckError if it fails or lacks the text `says`."""
+        """Return the standard output of a command.
+
+        Raises CheckError if it fails, or prints no text `says`.
+        """
         words = [str(word) for word in command]
         started = time.monotonic()
         done = subprocess.run(
@@ -121,18 +124,18 @@ class Place:
             cwd=self.folder,
             env=dict(self.variables),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            capture_output=True,
             text=True,
             timeout=_COMMAND_LIMIT_S,
             check=False,
         )
+        printed = done.stdout + done.stderr
         shown = " ".join([Path(words[0]).name, *words[1:]])
         print(f"{time.monotonic() - started:6.1f} s  {shown[:110]}", flush=True)
         if done.returncode != 0:
-            raise CheckError(f"{shown}\nended with exit code {done.returncode}:\n{done.stdout}")
-        if says not in done.stdout:
-            raise CheckError(f"{shown}\ndoes not say {says!r}:\n{done.stdout}")
+            raise CheckError(f"{shown}\nended with exit code {done.returncode}:\n{printed}")
+        if says not in printed:
+            raise CheckError(f"{shown}\ndoes not say {says!r}:\n{printed}")
         return done.stdout
 
     def pip(self, *arguments: object) -> None:

@@ -53,7 +53,8 @@ _LATER = (
     "application_memory_at_most_bytes",
     *_RARE_KEYS,
 )
-_MEMORY = tuple(name for name in PhaseMemory.__struct_fields__ if name not in _LATER)
+_HIGHEST = "npu_highest_bytes"
+_MEMORY = tuple(name for name in PhaseMemory.__struct_fields__ if name not in (*_LATER, _HIGHEST))
 _MEDIANS = tuple(name for name in PhaseMedians.__struct_fields__ if name not in _RARE_KEYS)
 _S = 10**9
 _RSS_LOOK: dict[str, Any] = {"linewidth": 1.2}
@@ -136,6 +137,7 @@ PROGRAM_COLUMNS = (
     *_all_named(_RARE_KEYS, "_median"),
     "memory_remarks",
     "oom_kills",
+    *_named(_HIGHEST),
 )
 
 

@@ -54,7 +54,7 @@ def test_a_program_is_run_as_it_is(tiny_model: Path, program: Path) -> None:
     assert at_once == "3"
     assert first.startswith("reusebench: ONNX Runtime ")
     assert ": 2 contexts of 1 model, at most 1 ran at once" in first
-    assert lines[0].startswith("reusebench:   shared: one context of the runtime by 2 contexts")
+    assert lines[0].startswith("reusebench:   shared: one instance per model by 2 contexts")
     assert lines[-1].startswith("reusebench: to measure what it saves: reusebench apply --compare")
 
 

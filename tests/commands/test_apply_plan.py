@@ -66,7 +66,7 @@ def test_a_wrong_file_is_refused_with_its_line(detector: Path) -> None:
     assert "mine.toml" in _refusal(path)
     path.write_text("[models", encoding="utf-8")
     assert "it is no valid TOML" in _refusal(path)
-    path.write_text(_PLAN.replace("one = { model", "one = { modell"), encoding="utf-8")
+    path.write_text(_PLAN.replace("one = { model", "one = { model_file"), encoding="utf-8")
     assert "mine.toml, line 6" in _refusal(path)
     path.write_text(_PLAN.replace(".rknn", ".txt"), encoding="utf-8")
     detector.with_name("detector.txt").write_bytes(b"weights")

@@ -17,9 +17,9 @@ __all__ = ["remarks", "report_lines"]
 _KINDS = {
     "weights": "weights",
     "internal": "internal memory",
-    "context": "one context of the runtime",
+    "context": "one instance per model",
     "arena": "one arena",
-    "prepared": "a prepared model",
+    "prepared": "prepared weights",
     "weight_cache": "packed weights",
     "delegate": "one delegate",
 }

@@ -107,6 +107,7 @@ PROMISED = {
         " hugetlb_memory_median_bytes hugetlb_memory_median_spread_bytes"
         " held_memory_median_bytes held_memory_median_spread_bytes"
         " dmabuf_memory_median_bytes dmabuf_memory_median_spread_bytes memory_remarks oom_kills"
+        " npu_highest_bytes npu_highest_spread_bytes"
     ),
     "streams": (
         f"{_CONFIGURATION} baseline outcome asked_per_s queue duration_s video stream repeats"
