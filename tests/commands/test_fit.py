@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -339,7 +340,7 @@ def test_npu_memory_to_the_byte(on_npu: Calibrated) -> None:
 
 @_with_library
 def test_a_program_that_nobody_changes_takes_what_is_predicted(
-    on_npu: Calibrated, reusebench: Reusebench, monkeypatch: pytest.MonkeyPatch
+    on_npu: Calibrated,
 ) -> None:
     """Applied by fit's plan, its NPU memory is the predicted one to the byte, and the NPU reads no
     wrong memory.
@@ -349,15 +350,23 @@ def test_a_program_that_nobody_changes_takes_what_is_predicted(
         pytest.skip("no library of apply in the user's cache")
     assert on_npu.fit().exit_code == 0
     plan = on_npu.storage / "fit" / "applied-rknn.json"
-    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT / "src"))
     board = ("--target", "vboard:rk3588", "--rknn-library", _LIBRARY.path)
     files = ("--read", CHECKOUT / "src", "--plan", plan)
     program = Path(__file__).with_name("four_contexts.py")
-    ended = reusebench("apply", *board, *files, "--", "python3", program, _RKNN_MODELS[0])
-    assert ended.exit_code == 0, ended.err
-    assert "4 contexts as planned" in ended.err
-    assert ended.err.splitlines()[-1].endswith("bytes), and so much was taken")
-    assert "WRONG" not in ended.err
+    words = (*board, *files, "--", "python3", program, _RKNN_MODELS[0])
+    # Not in this process: a program ends with all processes that are below its recorder.
+    ended = subprocess.run(
+        [sys.executable, "-m", "reusebench", "apply", *words],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "src")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "4 contexts as planned" in ended.stderr
+    assert ended.stderr.splitlines()[-1].endswith("bytes), and so much was taken")
+    assert "WRONG" not in ended.stderr
 
 
 @_with_library
