@@ -29,7 +29,6 @@ _DOUBLE = _HERE / "measured" / "runtimes" / "rknn_double.c"
 #: end.
 _LONGEST = (
     "targets/native/test_drift_on_board.py",
-    "test_tutorial.py",
     "reports/test_emptied.py",
     "measured/runtimes/test_megengine_adapter.py",
     "commands/test_fit.py",

@@ -67,7 +67,7 @@ def test_json_has_standard_output_for_itself(
     done = _run(*words, REUSEBENCH_APPLY_REPORT=str(asked))
     result = result_of(done)
     assert done.exit_code == result["exit_code"] == 5
-    assert done.err.startswith("1\n1\n")
+    assert "1\n1\n" in done.err
     (process,) = result["processes"]
     assert process["contexts"] == 2
     assert result["shared"] == process["shared"]

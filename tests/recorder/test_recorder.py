@@ -18,6 +18,7 @@ from reusebench.recorder.recording import Recording
 from reusebench.recorder.site import LOCAL_SITE
 from reusebench.recorder.stored_form import stored_repeat
 from tests.helpers.support import known
+from tests.recorder.alone import alone
 
 pytestmark = pytest.mark.process
 
@@ -99,17 +100,32 @@ def test_what_is_known_of_short_memory() -> None:
     assert "shortage_swapped" not in [sign.code for sign in shortage.signs]
 
 
-def _recorded(words: list[str], output: Path, limit_s: float | None = None) -> Recording:
+def _fail(words: str) -> None:
+    raise AssertionError(words)
+
+
+def _record(
+    words: list[str], output: Path, limit_s: float | None, leave_ns: int | None
+) -> Recording:
+    if leave_ns is not None:
+        recorder._LEAVE_NS = leave_ns
     start = Start({"WORD": "set"}, output)
     return record(
         LOCAL_SITE,
         lambda: LOCAL_SITE.start(words, Marks(), start),
         Marks(),
         has_npu=False,
-        notify=pytest.fail,
+        notify=_fail,
         keep=lambda _: None,
         limit_s=limit_s,
     )
+
+
+def _recorded(
+    words: list[str], output: Path, limit_s: float | None = None, leave_ns: int | None = None
+) -> Recording:
+    recording: Recording = alone(_record, words, output, limit_s, leave_ns)
+    return recording
 
 
 def test_a_start_with_variables_and_a_file_for_its_output(tmp_path: Path) -> None:
@@ -123,13 +139,10 @@ def test_a_start_with_variables_and_a_file_for_its_output(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("ignored", ["", "trap '' TERM; "])
-def test_a_program_whose_time_is_over(
-    ignored: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_whose_time_is_over(ignored: str, tmp_path: Path) -> None:
     """It gets SIGTERM, and is killed with all that it has started if it stays."""
-    monkeypatch.setattr(recorder, "_LEAVE_NS", 10**8)
     words = ["sh", "-c", f"{ignored}sleep 1000 & wait; wait"]
-    recording = _recorded(words, tmp_path / "output", limit_s=0.1)
+    recording = _recorded(words, tmp_path / "output", limit_s=0.1, leave_ns=10**8)
     expected = signal.SIGKILL if ignored else signal.SIGTERM
     assert recording.ending.signal_number == expected
     assert recording.is_cut

@@ -16,27 +16,42 @@ from reusebench.targets.errors import TargetError
 from reusebench.targets.machine import Reach
 from reusebench.targets.resolve import user_board
 from reusebench.targets.sandbox import sandbox_problem
+from reusebench.targets.vboard.user_program import UserBoard
 from tests.helpers.support import CHECKOUT, known
+from tests.recorder.alone import alone
 
 pytestmark = pytest.mark.process
 
 _TARGET = "vboard:rk3588"
 
 
-def _recorded(words: list[str], output: Path) -> Recording:
-    try:
-        board = user_board(_TARGET, None, words, Reach((str(CHECKOUT / "tests"),)))
-    except TargetError as error:
-        pytest.skip(str(error))
-    site = VirtualSite(board, {})
+def _board(words: list[str]) -> UserBoard:
+    return user_board(_TARGET, None, words, Reach((str(CHECKOUT / "tests"),)))
+
+
+def _fail(words: str) -> None:
+    raise AssertionError(words)
+
+
+def _record(words: list[str], output: Path) -> Recording:
+    site = VirtualSite(_board(words), {})
     return record(
         site,
         lambda: site.start(words, Marks(), Start({"PYTHONPATH": str(output.parent)}, output)),
         Marks(),
         has_npu=False,
-        notify=pytest.fail,
+        notify=_fail,
         keep=lambda _: None,
     )
+
+
+def _recorded(words: list[str], output: Path) -> Recording:
+    try:
+        _board(words)
+    except TargetError as error:
+        pytest.skip(str(error))
+    recording: Recording = alone(_record, words, output)
+    return recording
 
 
 def test_a_script_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
