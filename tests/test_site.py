@@ -78,6 +78,12 @@ def _places(folder: Path) -> set[str]:
     return {page["location"].partition("#")[0] for page in index["docs"]}
 
 
+#: In one step, as the search replaces its results while it is typed in.
+_LINKS = """
+return Array.from(document.querySelectorAll(".md-search-result__link"), link => link.href)
+"""
+
+
 @needs_browser
 @pytest.mark.parametrize(
     ("page", "word"), [("how-to/fit.html", "ledger"), (f"{_CHINESE}/how-to/fit.html", "账本")]
@@ -88,10 +94,9 @@ def test_a_word_is_found(browser: Any, address: str, page: str, word: str) -> No
     browser.execute_script("document.querySelector('#__search').click()")
     browser.find_element("css selector", "input.md-search__input").send_keys(word)
     deadline = time.monotonic() + _SEARCH_S
-    found: list[Any] = []
-    while not found and time.monotonic() < deadline:
-        found = browser.find_elements("css selector", ".md-search-result__link")
-    links = [link.get_attribute("href") for link in found]
+    links: list[str] = []
+    while not links and time.monotonic() < deadline:
+        links = browser.execute_script(_LINKS)
     assert links
     assert {f"/{_CHINESE}/" in link for link in links} == {page.startswith(_CHINESE)}, links
     browser.get(links[0])

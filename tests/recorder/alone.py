@@ -15,6 +15,6 @@ __all__ = ["alone"]
 
 
 def alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what the module's function returns in a process without other children."""
+    """Return the result of a module's function, from a process without other children."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
