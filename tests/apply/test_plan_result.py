@@ -35,7 +35,7 @@ def test_a_program_with_the_contexts_of_the_plan() -> None:
         "plan: detector: 2 contexts as planned",
         "plan: recogniser: 1 context as planned",
         "plan, not applied to 1 context: tensors in place; ...",
-        "plan: NPU memory by fit: 3.00 MiB (3,145,728 bytes), and so much was taken",
+        "plan: NPU memory by fit: 3.00 MiB (3,145,728 bytes), taken to the byte",
     ]
 
 
@@ -67,4 +67,4 @@ def test_fewer_contexts_than_planned() -> None:
 def test_a_program_without_the_runtime_of_the_plan() -> None:
     """There is one line."""
     lines = list(plan_lines(_SETTINGS, [_report(None, "onnxruntime")]))
-    assert lines == ["plan: no process of the program has used rknn, for which it is"]
+    assert lines == ["plan: it is for rknn, which no process of the program has used"]

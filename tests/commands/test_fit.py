@@ -365,7 +365,7 @@ def test_a_program_that_nobody_changes_takes_what_is_predicted(
     )
     assert ended.returncode == 0, ended.stderr
     assert "4 contexts as planned" in ended.stderr
-    assert ended.stderr.splitlines()[-1].endswith("bytes), and so much was taken")
+    assert ended.stderr.splitlines()[-1].endswith("bytes), taken to the byte")
     assert "WRONG" not in ended.stderr
 
 

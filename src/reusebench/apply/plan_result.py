@@ -24,7 +24,7 @@ def plan_lines(
         if report.runtime == settings.runtime and report.plan is not None
     ]
     if not plans:
-        yield f"plan: no process of the program has used {settings.runtime}, for which it is"
+        yield f"plan: it is for {settings.runtime}, which no process of the program has used"
         return
     loaded = _sum(plan.loaded for plan in plans)
     beyond = _sum(plan.beyond for plan in plans)
@@ -64,7 +64,7 @@ def _compared(predicted: int, taken: int | None) -> Iterator[str]:
     if taken is None:
         yield f"plan: {words}; --target vboard:CHIP tells what it takes"
     elif taken == predicted:
-        yield f"plan: {words}, and so much was taken"
+        yield f"plan: {words}, taken to the byte"
     else:
         yield f"plan: {words}; {_size(taken)} was taken, {taken - predicted:+,} bytes"
 

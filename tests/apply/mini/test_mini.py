@@ -5,23 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reusebench.accounting.ledger import read_ledger
 from reusebench.system.cache import cache_root
 from reusebench.system.package import NATIVE
 from reusebench.targets.compilers import compiler_for
-from reusebench.targets.errors import TargetError
-from reusebench.targets.machine import Reach
 from reusebench.targets.programs import APPLY
-from reusebench.targets.resolve import user_board
 from reusebench.targets.rknn_library import architecture_of_this_python
-from tests.helpers.support import CHECKOUT, PROGRAM_LIMIT_S
+from tests.apply.board_runs import as_is_and_applied
+from tests.helpers.support import PROGRAM_LIMIT_S
 
 pytestmark = pytest.mark.process
 
@@ -115,73 +111,25 @@ def test_a_library_that_was_never_tried(stand_in: StandIn) -> None:
     assert report["left_alone"] == {"library_too_old": report["contexts"]}
 
 
-@dataclass(frozen=True)
-class BoardRun:
-    """What a program on the virtual board printed, and its NPU memory."""
-
-    output: str
-    npu_bytes: int
-    left_bytes: int
-    wrong_reads: int
-    report: dict[str, Any] | None
-
-
-def _models() -> Iterator[str]:
+def _models() -> list[str]:
+    models: list[str] = []
     for size in (64, 96):
         paths = sorted((_CACHE / "models").glob(f"tiny-{size}-seed1-rv1106-toolkit*.rknn"))
-        yield from map(str, paths[:1])
-
-
-def _on_board(folder: Path, preloaded: Path | None) -> BoardRun:
-    small, *others = [*_models()]
-    words = ["python3", str(_FOLDER / "camera.py"), small, *others, small]
-    library = [] if preloaded is None else [str(preloaded)]
-    board = user_board("vboard:rv1106", None, words, Reach())
-    variables = {
-        "LD_PRELOAD": ":".join(library),
-        "PYTHONPATH": str(CHECKOUT / "src"),
-        "REUSEBENCH_APPLY_REPORT": str(folder / "report"),
-        "REUSEBENCH_LEDGER": str(folder / "ledger"),
-    }
-    command, environment = board.confine(words, variables, Reach(tuple(library), (str(folder),)))
-    done = subprocess.run(
-        command,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=PROGRAM_LIMIT_S,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    ledger = read_ledger((folder / "ledger").read_bytes())
-    report = folder / "report"
-    return BoardRun(
-        done.stdout,
-        max(ledger.live_bytes(submit.at_ns) for submit in ledger.submits),
-        ledger.live_bytes(ledger.timeline()[-1][0]),
-        len(ledger.wrong_reads()),
-        json.loads(report.read_text()) if report.exists() else None,
-    )
+        models += map(str, paths[:1])
+    if not models:
+        pytest.skip("no models for rv1106 in the user's cache")
+    return [*models, models[0]]
 
 
 def test_rockchips_library_on_the_virtual_board(tmp_path: Path) -> None:
     """A program is told the same, saves what the report says, and no job reads wrong memory."""
-    if not APPLY.is_built("armhf") or not [*_models()]:
-        pytest.skip("no models for rv1106, or no library of apply for armhf, in the user's cache")
-    runs = []
-    for name, preloaded in (("as_is", None), ("applied", APPLY.path("armhf"))):
-        folder = tmp_path / name
-        folder.mkdir()
-        try:
-            runs.append(_on_board(folder, preloaded))
-        except TargetError as error:
-            pytest.skip(str(error))
-    as_is, applied = runs
+    program = _FOLDER / "camera.py"
+    as_is, applied = as_is_and_applied(tmp_path, "rv1106", "armhf", program, _models())
     assert applied.output == as_is.output
-    assert (applied.wrong_reads, applied.left_bytes) == (0, 0)
+    assert (applied.ledger.wrong_reads(), applied.left_bytes) == ([], 0)
     assert applied.report is not None
-    saved = applied.report["saved_bytes"]
-    assert applied.npu_bytes == as_is.npu_bytes - saved["weights"] - saved["internal"]
+    saved = applied.report.saved_bytes
+    assert applied.used_bytes == as_is.used_bytes - saved["weights"] - saved["internal"]
     assert saved["weights"] > 0
     # The first model is the smaller one, and has its tensors before the other is loaded.
-    assert applied.report["left_alone"] == {"bound_tensors": 1}
+    assert applied.report.left_alone == {"bound_tensors": 1}
