@@ -37,11 +37,14 @@ class SignalPipe:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
+        # Meanwhile no signal comes: Python complains of one whose handler has just gone.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._handlers)
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._wakeup)
         os.close(self.descriptor)
         os.close(self._write)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def read(self) -> list[int]:
         """Return the numbers of the signals since the last call, in order."""
