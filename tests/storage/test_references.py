@@ -38,10 +38,13 @@ def _run(
         "board-123456",
         None,
         False,
-        (),
         order,
         is_dated=True,
         is_finished=True,
+        runtimes=(),
+        ok=0,
+        failed=0,
+        measured=(),
     )
     return dataclasses.replace(run, **more)  # type: ignore[arg-type]
 

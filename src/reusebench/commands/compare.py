@@ -165,7 +165,8 @@ def compare(
     known = KnownRuns.read_if_any(storages, project)
     compared = _compared_metrics(metrics, limits)
     sides = _sides(known, base, head, compared, across)
-    all_runs = {run.path.resolve(): run for run in (*known.runs, *sides.base)}.values()
+    stored = known.stored.with_measured(known.runs)
+    all_runs = {run.path.resolve(): run for run in (*stored, *sides.base)}.values()
     changes = compare_runs(sides.base, sides.head, all_runs, compared, across)
     changes = replace(changes, remark=sides.remark)
     result = check_limits(changes, limits, strict) if limits else None
@@ -191,7 +192,7 @@ def _sides(
     across: Collection[str],
 ) -> _Sides:
     """Return the runs to compare; raise ReportError if there are none."""
-    finished = [run for run in known.runs if run.is_finished]
+    finished = _finished(known)
     if base is None:
         pair = newest_pair(finished, metrics, across)
         if pair is None:
@@ -208,10 +209,11 @@ def _sides(
             "chosen: the newest run that has something in common with one before it, and that one"
             f"{skipped if newer else ''}",
         )
-    head_runs = known.find(head)
+    head_runs = known.stored.with_measured(known.find(head))
     # BASE may name the runs of HEAD too.
     head_paths = {run.path.resolve() for run in head_runs}
-    base_runs = [run for run in known.find(base) if run.path.resolve() not in head_paths]
+    found = [run for run in known.find(base) if run.path.resolve() not in head_paths]
+    base_runs = known.stored.with_measured(found)
     if not base_runs:
         raise ReportError(
             f"{base} and {head} are the same: a run is not compared with itself. Name another one"
@@ -228,12 +230,14 @@ def _sides(
     return _Sides(base_runs, head_runs)
 
 
+def _finished(known: KnownRuns) -> list[Run]:
+    return known.stored.with_measured(run for run in known.runs if run.is_finished)
+
+
 def _nothing_in_common(
     known: KnownRuns, sides: _Sides, metrics: Sequence[Metric], across: Collection[str]
 ) -> str:
-    nearest = newest_before(
-        sides.head, [run for run in known.runs if run.is_finished], metrics, across
-    )
+    nearest = newest_before(sides.head, _finished(known), metrics, across)
     hint = "the lines above show what differs; --across and --metric choose others"
     if nearest:
         hint = f"the newest run before it that can be compared is {nearest}"

@@ -52,7 +52,7 @@ def export(
     Exits with 1 if something is missing in the export; warnings name it.
     """
     known = KnownRuns.read_if_any(storages, project)
-    chosen = known.find(runs)
+    chosen = known.stored.with_measured(known.find(runs))
     missing = exports.left_out(chosen, _FORMATS[name])
     missing += [f"no figures of {metric}" for metric in exports.absent_metrics(chosen, metrics)]
     for subject in missing:

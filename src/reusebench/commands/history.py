@@ -36,6 +36,7 @@ from reusebench.reports.history.words import (
 )
 from reusebench.reports.page.index import REPORT_PAGE
 from reusebench.storage.board_storage import board_storage
+from reusebench.storage.index.stored_runs import StoredRuns
 from reusebench.storage.metrics import Metric, find_metric
 from reusebench.storage.run_file import BadFile
 from reusebench.storage.runs import Run
@@ -82,12 +83,12 @@ def history(
     """
     known = KnownRuns.read(storages or [board_storage()])
     metrics = metrics or [find_metric(name) for name in HISTORY_METRICS]
-    runs = known.runs
+    runs = known.stored.with_measured(known.runs)
     if names:
         runs = [_only(run, names) for run in runs]
     histories = histories_of(runs, metrics)
     if not histories:
-        raise ReportError(_nothing_stored(known, metrics, names))
+        raise ReportError(_nothing_stored(known.stored, metrics, names))
     if not reply_of().is_json:
         click.echo("\n".join(_lines(histories, texts_of(language))))
         formats = formats or (_PAGE,)
@@ -113,16 +114,17 @@ def _only(run: Run, names: Sequence[str]) -> Run:
     )
 
 
-def _nothing_stored(known: KnownRuns, metrics: Sequence[Metric], names: Sequence[str]) -> str:
+def _nothing_stored(stored: StoredRuns, metrics: Sequence[Metric], names: Sequence[str]) -> str:
     missing = f"no run has figures of {', '.join(metric.name for metric in metrics)}"
     if names:
         missing += f" of {', '.join(names)}"
-    stored = sorted({row.configuration.name for run in known.runs for row in run.measured})
-    if not stored:
+    runs = stored.with_measured(stored.runs)
+    known = sorted({row.configuration.name for run in runs for row in run.measured})
+    if not known:
         remedy = "run `reusebench bench` first, or name another storage with --storage DIR"
         return f"{missing}. Nothing is stored: {remedy}"
     remedy = "Name others with --metric METRIC or --only NAME"
-    return f"{missing}. {remedy}; stored are: {', '.join(stored)}"
+    return f"{missing}. {remedy}; stored are: {', '.join(known)}"
 
 
 def _lines(histories: Sequence[History], texts: Texts) -> Iterator[str]:

@@ -19,7 +19,7 @@ from reusebench.storage.board_storage import board_storage
 from reusebench.storage.errors import StorageError
 from reusebench.storage.maintenance.inventory import RunFiles, take_inventory
 from reusebench.storage.maintenance.pruning import Pruning, plan_pruning, remove, runs_before
-from reusebench.storage.runs import Run
+from reusebench.storage.runs import RunSummary
 from reusebench.system.cache import remove_leftovers
 from reusebench.system.files import printable
 
@@ -77,7 +77,7 @@ def list_runs(newest: int | None, storages: Sequence[Path]) -> int:
     return 1 if bad_files else 0
 
 
-def _list_lines(result: RunsResult, runs: Sequence[Run]) -> Iterator[str]:
+def _list_lines(result: RunsResult, runs: Sequence[RunSummary]) -> Iterator[str]:
     """Yield the table, and the number and size of all runs."""
     rows = [_cells(run, row) for run, row in zip(runs, result.runs)]
     if rows:
@@ -94,8 +94,7 @@ def _list_lines(result: RunsResult, runs: Sequence[Run]) -> Iterator[str]:
     yield f"{count}, {_mib(result.total_bytes)} MiB with traces"
 
 
-def _row(run: Run, size_bytes: int) -> RunRow:
-    outcomes = [measured.outcome for measured in run.measured if measured.model is None]
+def _row(run: RunSummary, size_bytes: int) -> RunRow:
     return RunRow(
         number=run.number,
         name=run.name,
@@ -104,9 +103,9 @@ def _row(run: Run, size_bytes: int) -> RunRow:
         commit=run.commit,
         is_dirty=run.is_dirty,
         is_finished=run.is_finished,
-        runtimes=list(dict.fromkeys(measured.configuration.runtime for measured in run.measured)),
-        ok=outcomes.count("ok"),
-        failed=sum(outcome not in ("ok", "not_supported") for outcome in outcomes),
+        runtimes=list(run.runtimes),
+        ok=run.ok,
+        failed=run.failed,
         size_bytes=size_bytes,
         path=str(run.path),
     )
@@ -223,7 +222,7 @@ def _freed(size_bytes: int, dry_run: bool) -> str:
     return f"{_mib(size_bytes)} MiB {'would be removed' if dry_run else 'removed'}"
 
 
-def _cells(run: Run, row: RunRow) -> Sequence[str]:
+def _cells(run: RunSummary, row: RunRow) -> Sequence[str]:
     return (
         str(run.number or _NONE),
         run.moment,

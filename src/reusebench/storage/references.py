@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reusebench.storage.errors import StorageError
 from reusebench.storage.run_file import BadFile, run_files, run_number, storages_in
-from reusebench.storage.runs import Run, read_run, read_runs
+from reusebench.storage.runs import RunSummary, read_run, read_runs
 
 __all__ = ["find_runs", "is_by_age"]
 
@@ -36,10 +36,10 @@ def _warn(file: BadFile) -> None:
 
 def find_runs(
     words: str,
-    runs: Sequence[Run],
+    runs: Sequence[RunSummary],
     project: Path,
     report_bad_file: Callable[[BadFile], None] = _warn,
-) -> list[Run]:
+) -> list[RunSummary]:
     """Return the runs that `words` refer to, the oldest first, or raise StorageError.
 
     `runs` are those of the user's storages; files and storages that are named by a path are read.
@@ -66,7 +66,7 @@ def is_by_age(words: str) -> bool:
     return bool(_LATEST.fullmatch(words))
 
 
-def _by_age(words: str, runs: Sequence[Run]) -> list[Run] | None:
+def _by_age(words: str, runs: Sequence[RunSummary]) -> list[RunSummary] | None:
     """Return the newest run for `latest`, or the `N`th run before it for `latest~N`."""
     latest = _LATEST.fullmatch(words)
     if not latest:
@@ -77,14 +77,14 @@ def _by_age(words: str, runs: Sequence[Run]) -> list[Run] | None:
     return [_by_time(runs)[-1 - before]]
 
 
-def _numbered(words: str, runs: Sequence[Run]) -> list[Run] | None:
+def _numbered(words: str, runs: Sequence[RunSummary]) -> list[RunSummary] | None:
     """Return the runs with this number: each storage may have one."""
     if not _NUMBER.fullmatch(words):
         return None
     return [run for run in runs if run.number == int(words)] or None
 
 
-def _between(words: str, runs: Sequence[Run]) -> list[Run] | None:
+def _between(words: str, runs: Sequence[RunSummary]) -> list[RunSummary] | None:
     """Return the runs of a range by time, including both ends."""
     ends = words.split(_RANGE)
     if len(ends) != 2 or not all(_LATEST.fullmatch(end) or _NUMBER.fullmatch(end) for end in ends):
@@ -103,21 +103,21 @@ def _between(words: str, runs: Sequence[Run]) -> list[Run] | None:
     return ordered[start : end + 1]
 
 
-def _end(words: str, runs: Sequence[Run]) -> list[Run]:
+def _end(words: str, runs: Sequence[RunSummary]) -> list[RunSummary]:
     matches = _by_age(words, runs) or _numbered(words, runs)
     if not matches:
         raise _no_such_run(words, runs)
     return _by_time(matches)
 
 
-def _named(words: str, runs: Sequence[Run]) -> list[Run] | None:
+def _named(words: str, runs: Sequence[RunSummary]) -> list[RunSummary] | None:
     """Return the runs with this name from a user, or the run with this file name."""
     return [run for run in runs if words in (run.name, run.path.stem, run.path.name)] or None
 
 
 def _at_path(
-    words: str, known: Sequence[Run], report_bad_file: Callable[[BadFile], None]
-) -> list[Run] | None:
+    words: str, known: Sequence[RunSummary], report_bad_file: Callable[[BadFile], None]
+) -> list[RunSummary] | None:
     """Return the run in a file, or the runs in a folder; None if there are none."""
     path = Path(words)
     try:
@@ -139,8 +139,8 @@ def _at_path(
     return [file]
 
 
-def _in_folder(folder: Path, report_bad_file: Callable[[BadFile], None]) -> list[Run]:
-    runs = []
+def _in_folder(folder: Path, report_bad_file: Callable[[BadFile], None]) -> list[RunSummary]:
+    runs: list[RunSummary] = []
     for storage in storages_in(folder):
         if not any(run_number(path) for path in run_files(storage, unreadable=[])):
             continue
@@ -152,7 +152,7 @@ def _in_folder(folder: Path, report_bad_file: Callable[[BadFile], None]) -> list
     return runs
 
 
-def _of_commit(words: str, runs: Sequence[Run], project: Path) -> list[Run] | None:
+def _of_commit(words: str, runs: Sequence[RunSummary], project: Path) -> list[RunSummary] | None:
     commit = _commit(words, project)
     if commit is None:
         return None
@@ -194,11 +194,11 @@ def _commit(words: str, project: Path) -> str | None:
     return done.stdout.decode().strip() if done.returncode == 0 else None
 
 
-def _by_time(runs: Iterable[Run]) -> list[Run]:
+def _by_time(runs: Iterable[RunSummary]) -> list[RunSummary]:
     return sorted(runs, key=lambda run: (run.order, run.path))
 
 
-def _no_such_run(words: str, runs: Sequence[Run]) -> StorageError:
+def _no_such_run(words: str, runs: Sequence[RunSummary]) -> StorageError:
     """Return the error for words that match no run: it lists valid references and stored runs."""
     stored = [f"{len(runs) or 'no'} {'run' if len(runs) == 1 else 'runs'}"]
     numbers = _ranges({run.number for run in runs if run.number is not None})

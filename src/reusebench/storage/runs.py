@@ -31,6 +31,7 @@ __all__ = [
     "Configuration",
     "Measured",
     "Run",
+    "RunSummary",
     "copies_in",
     "plan_digest",
     "read_run",
@@ -49,6 +50,8 @@ CONDITIONS = (
     "plan",
     "npu_memory_limit_bytes",
 )
+#: Outcome of a configuration that the runtime does not have.
+_NOT_SUPPORTED = "not_supported"
 #: pytest-benchmark's ids for a missing commit.
 _NO_COMMITS = ("unversioned", "unknown")
 #: The harness's own names of runs are dates.
@@ -114,8 +117,8 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One stored file."""
+class RunSummary:
+    """One stored file without its figures."""
 
     path: Path
     #: Number in the file's name; None if the name has none.
@@ -128,12 +131,16 @@ class Run:
     commit: str | None
     #: Whether the commit's files had been changed.
     is_dirty: bool
-    measured: tuple[Measured, ...]
     order: RunOrder
     #: False if the clock cannot have been right.
     is_dated: bool
     #: False while the run is measured, and for good if its session was cut off.
     is_finished: bool
+    #: Distinct runtimes, in the order of the file; "program" for recorded programs.
+    runtimes: tuple[str, ...]
+    #: Numbers of configurations; those that cannot be measured are in neither.
+    ok: int
+    failed: int
 
     @property
     def is_named(self) -> bool:
@@ -158,6 +165,13 @@ class Run:
         return printable(self.path.stem)
 
 
+@dataclass(frozen=True)
+class Run(RunSummary):
+    """One stored file with its figures."""
+
+    measured: tuple[Measured, ...]
+
+
 def read_runs(storage: Path) -> Iterator[Run | BadFile]:
     """Yield every run of the storage, by number; skip files without results of ours."""
     for file in read_storage(storage):
@@ -171,7 +185,7 @@ def read_run(path: Path) -> Run | BadFile:
 
 
 def run_of(file: StoredRun) -> Run:
-    """Return the summary of a stored run."""
+    """Return a stored run with its compared figures."""
     number = run_number(file.path)
     name = file.path.stem if number is None else file.path.stem.partition("_")[2]
     measured = [_measured_result(result.info, file.board) for result in file.results]
@@ -179,6 +193,8 @@ def run_of(file: StoredRun) -> Run:
         measured += _measured_latencies(result.info, whole)
     for program in file.programs:
         measured += _measured_phases(program, file.board)
+    # The latency of one of several models is no configuration that was measured by itself.
+    outcomes = [row.outcome for row in measured if row.model is None]
     return Run(
         path=file.path,
         number=number,
@@ -187,10 +203,13 @@ def run_of(file: StoredRun) -> Run:
         board=file.board,
         commit=None if file.commit.id in _NO_COMMITS else file.commit.id,
         is_dirty=file.commit.dirty,
-        measured=tuple(measured),
         order=file.order,
         is_dated=file.is_dated,
         is_finished=file.is_finished,
+        runtimes=tuple(dict.fromkeys(row.configuration.runtime for row in measured)),
+        ok=outcomes.count("ok"),
+        failed=sum(outcome not in ("ok", _NOT_SUPPORTED) for outcome in outcomes),
+        measured=tuple(measured),
     )
 
 

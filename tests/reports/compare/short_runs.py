@@ -54,7 +54,20 @@ def run(number: int, *each: Measured) -> Run:
     path = Path(f"{number:04}_{name}.json")
     commit = f"{number:040x}"
     return Run(
-        path, number, name, at, "a board", commit, False, each, (at, number, path.name), True, True
+        path,
+        number,
+        name,
+        at,
+        "a board",
+        commit,
+        is_dirty=False,
+        order=(at, number, path.name),
+        is_dated=True,
+        is_finished=True,
+        runtimes=("onnxruntime",),
+        ok=len(each),
+        failed=0,
+        measured=each,
     )
 
 
