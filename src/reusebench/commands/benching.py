@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Optional, TextIO
 
-from reusebench.storage.run_file import run_files
+from reusebench.storage.run_file import run_files, run_stem
 from reusebench.system.package import python_command
 from reusebench.system.processes import run_in_terminal
 
@@ -24,7 +24,7 @@ def run_bench(
     pytest prints to `output` if it is given, otherwise to standard output. A signal to this process
     is passed on to pytest, which stores its results before this raises Interrupted.
     """
-    before = set(run_files(storage))
+    before = {run_stem(path) for path in run_files(storage)}
     command = python_command("reusebench", "bench", *tests, *options)
     code = run_in_terminal([*command, "--storage", str(storage.absolute())], output)
-    return code, [path for path in run_files(storage) if path not in before]
+    return code, [path for path in run_files(storage) if run_stem(path) not in before]

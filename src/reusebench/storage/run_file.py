@@ -24,6 +24,7 @@ import msgspec
 from reusebench.measured.messages import Message
 from reusebench.samplers.readings import Environment
 from reusebench.storage.board_storage import board_name
+from reusebench.storage.compacted import in_either_form, is_compacted, plain_name, unpack
 from reusebench.storage.decoding import MOST_BYTES, decode_stored
 from reusebench.storage.errors import StorageError
 from reusebench.storage.recorded_program import PROGRAM_SCHEMA, Program
@@ -55,6 +56,7 @@ __all__ = [
     "read_storage",
     "run_files",
     "run_number",
+    "run_stem",
     "save_run",
     "storages_in",
 ]
@@ -76,8 +78,8 @@ _OURS = "reusebench-"
 UNFINISHED_NAME = re.compile(rf"\.[0-9]+{re.escape(UNFINISHED)}")
 #: Name of a run's file. Longer numbers are not ours.
 _NUMBERED = re.compile(r"([0-9]{1,9})_.+\.json", re.DOTALL)
-#: Files of runs in a storage, each in the folder of a Python version.
-_RUNS = "*/[0-9]*.json"
+#: Files of runs in a storage, each in the folder of a Python version; plain, and compacted.
+_RUNS = ("*/[0-9]*.json", "*/[0-9]*.json.xz")
 #: Folders of a storage without runs: traces, and the answers of `reusebench fit`.
 _WITHOUT_RUNS = ("traces", "fit")
 #: First bytes of pytest-benchmark's JSON.
@@ -145,8 +147,8 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def file_name(self) -> str:
-        """The printable name of the file."""
-        return printable(self.path.name)
+        """The printable name of the file, as it was before it was compacted."""
+        return printable(plain_name(self.path.name))
 
     @property
     def is_finished(self) -> bool:
@@ -209,10 +211,13 @@ class _SchemaUnknown(Exception):
 
 
 def read_run_file(path: Path) -> StoredRun | BadFile | None:
-    """Return the run, a BadFile if the file cannot be read, or None if it has no result of ours."""
+    """Return the run, a BadFile if the file cannot be read, or None if it has no result of ours.
+
+    If the file has another form meanwhile, plain or compacted, the run has the path of that.
+    """
     try:
-        document = msgspec.json.decode(read_regular(path, MOST_BYTES), type=_Document)
-        return _stored_run(path, document)
+        path, content = in_either_form(_content, str(path))
+        return _stored_run(path, msgspec.json.decode(content, type=_Document))
     except OSError as error:
         reason = Message("file_unreadable", {"error": error.strerror or str(error)})
     except _SchemaUnknown as error:
@@ -226,6 +231,13 @@ def read_run_file(path: Path) -> StoredRun | BadFile | None:
     except (msgspec.DecodeError, ValueError, OverflowError, RecursionError) as error:
         reason = Message("file_damaged", {"error": printable(str(error))})
     return BadFile(path, reason)
+
+
+def _content(name: str) -> tuple[Path, bytes]:
+    """Return the path, and the plain content of the file there."""
+    path = Path(name)
+    content = read_regular(path, MOST_BYTES)
+    return path, unpack(content, MOST_BYTES) if is_compacted(name) else content
 
 
 def _stored_run(path: Path, document: _Document) -> StoredRun | None:
@@ -253,7 +265,7 @@ def _stored_run(path: Path, document: _Document) -> StoredRun | None:
         results=tuple(results),
         programs=tuple(programs),
         end=_end_of_unfinished(path, machine) if document.unfinished else FINISHED,
-        order=(recorded_at, run_number(path) or 0, path.name),
+        order=(recorded_at, run_number(path) or 0, plain_name(path.name)),
         is_dated=int(recorded_at[:4]) >= _FIRST_YEAR,
     )
 
@@ -317,11 +329,22 @@ def read_storage(storage: Path) -> Iterator[StoredRun | BadFile]:
             latest = max(before, file.recorded_at)
             yield msgspec.structs.replace(
                 file,
-                order=(latest, number, path.name),
+                order=(latest, number, plain_name(path.name)),
                 is_dated=file.is_dated and not _is_long_before(file.recorded_at, before),
             )
-        elif file is not None:
+        elif file is not None and _is_there(path):
             yield file
+
+
+def _is_there(path: Path) -> bool:
+    """Whether the file, or a link to nothing, is still there."""
+    try:
+        in_either_form(os.lstat, str(path))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _is_long_before(moment: str, other: str) -> bool:
@@ -332,41 +355,59 @@ def _is_long_before(moment: str, other: str) -> bool:
 
 
 def run_files(storage: Path, unreadable: list[BadFile] | None = None) -> list[Path]:
-    """Return the files of the storage that may be runs, by number.
+    """Return the files of the storage that may be runs, by number, each run once.
 
     Folders that cannot be read are added to `unreadable`; without that list they raise OSError.
     """
 
-    def entries(folder: Path) -> list[Path]:
+    def entries(folder: Path) -> set[Path]:
         try:
-            return list(folder.iterdir())
+            # One listing alone may miss both forms of a file that changes its form meanwhile.
+            return {*folder.iterdir(), *folder.iterdir()}
         except (FileNotFoundError, NotADirectoryError):
-            return []
+            return set()
         except OSError as error:
             if unreadable is None:
                 raise
             reason = Message("file_unreadable", {"error": error.strerror or str(error)})
             unreadable.append(BadFile(folder, reason))
-            return []
+            return set()
 
     paths: list[Path] = []
     # A storage has a folder for each version of Python.
     for folder in sorted(entries(storage)):
         if folder.name not in _WITHOUT_RUNS:
-            paths += [path for path in entries(folder) if path.name.endswith(".json")]
-    return sorted(paths, key=lambda path: (run_number(path) or 0, path.name, path))
+            paths += _runs_among(entries(folder))
+    return sorted(paths, key=lambda path: (run_number(path) or 0, plain_name(path.name), path))
+
+
+def _runs_among(paths: set[Path]) -> Iterator[Path]:
+    """Yield the paths with names of runs, and only the plain one of two forms."""
+    for path in paths:
+        plain = plain_name(path.name)
+        if not plain.endswith(".json"):
+            continue
+        if plain == path.name or path.with_name(plain) not in paths:
+            yield path
 
 
 def run_number(path: Path) -> int | None:
     """Return the number in the name of a run's file; None if there is none."""
-    numbered = _NUMBERED.fullmatch(path.name)
+    numbered = _NUMBERED.fullmatch(plain_name(path.name))
     return int(numbered[1]) if numbered else None
+
+
+def run_stem(path: Path) -> str:
+    """Return the name of a run's file without its endings."""
+    return Path(plain_name(path.name)).stem
 
 
 def storages_in(folder: Path) -> list[Path]:
     """Return the folder itself if it is a storage, otherwise the storages of all boards in it."""
-    boards = sorted({path.parent.parent for path in folder.glob(f"*/{_RUNS}")})
-    return boards if boards and not any(folder.glob(_RUNS)) else [folder]
+    boards = {path.parent.parent for runs in _RUNS for path in folder.glob(f"*/{runs}")}
+    if not boards or any(path for runs in _RUNS for path in folder.glob(runs)):
+        return [folder]
+    return sorted(boards)
 
 
 class RunWriter:

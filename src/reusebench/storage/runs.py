@@ -23,6 +23,7 @@ from reusebench.storage.run_file import (
     read_run_file,
     read_storage,
     run_number,
+    run_stem,
 )
 from reusebench.system.files import printable
 
@@ -162,7 +163,7 @@ class RunSummary:
 
     def __str__(self) -> str:
         """Return the name that tables show."""
-        return printable(self.path.stem)
+        return printable(run_stem(self.path))
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,8 @@ def read_run(path: Path) -> Run | BadFile:
 def run_of(file: StoredRun) -> Run:
     """Return a stored run with its compared figures."""
     number = run_number(file.path)
-    name = file.path.stem if number is None else file.path.stem.partition("_")[2]
+    stem = run_stem(file.path)
+    name = stem if number is None else stem.partition("_")[2]
     measured = [_measured_result(result.info, file.board) for result in file.results]
     for result, whole in zip(file.results, tuple(measured)):
         measured += _measured_latencies(result.info, whole)

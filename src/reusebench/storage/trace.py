@@ -1,4 +1,7 @@
-"""The trace of one repeat, a compressed JSON file: all barriers, and the timeline between them."""
+"""The trace of one repeat, a compressed JSON file: all barriers, and the timeline between them.
+
+It is written as gzip, and may be compacted.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ import re
 import warnings
 import zlib
 from pathlib import Path
-from typing import BinaryIO, Optional, TypeVar
+from typing import Optional, TypeVar
 
 import msgspec
 
 from reusebench.accounting.ledger import Ledger
+from reusebench.storage.compacted import in_either_form, is_compacted, unpack, unpack_beginning
 from reusebench.storage.decoding import MOST_BYTES, check_lengths, decode_stored
 from reusebench.storage.recorded_program import RecordedProcess
 from reusebench.system.files import UNFINISHED, open_inside, replacing
@@ -32,14 +36,15 @@ __all__ = [
     "Trace",
     "is_trace",
     "read_trace",
+    "unpacked_trace",
     "write_trace",
 ]
 
 #: Folder of the traces inside a storage; every run has a folder of its own there.
 TRACES = "traces"
-TRACE_NAME = re.compile(r".+\.json\.gz")
+TRACE_NAME = re.compile(r".+\.json\.(gz|xz)")
 #: Trace that is being written; a power cut may leave it.
-UNFINISHED_TRACE = re.compile(rf"\..+\.json\.gz\.[0-9]+{re.escape(UNFINISHED)}")
+UNFINISHED_TRACE = re.compile(rf"\..+\.json\.(gz|xz)\.[0-9]+{re.escape(UNFINISHED)}")
 #: First bytes of an unpacked trace.
 _BEGINNINGS = (b'{"barriers":', b'{"timeline":')
 _BLOCK = 4096
@@ -177,8 +182,8 @@ def write_trace(storage: Path, run: str, name: str, trace: Trace | ProgramTrace)
 def read_trace(storage: Path, relative: str, kind: type[_Trace]) -> _Trace | None:
     """Return the trace; None if its file is lost or damaged, or its path leaves the storage."""
     try:
-        with open_inside(storage, relative) as file:
-            return decode_stored(_unpacked(file), kind)
+        content = in_either_form(lambda name: unpacked_trace(storage, name), relative)
+        return decode_stored(content, kind)
     except (OSError, EOFError, ValueError, RecursionError, msgspec.DecodeError, zlib.error):
         return None
 
@@ -187,16 +192,27 @@ def is_trace(storage: Path, relative: str) -> bool:
     """Whether the file at this path inside the storage begins as a trace does."""
     try:
         with open_inside(storage, relative) as file:
-            beginning = zlib.decompressobj(_GZIP).decompress(file.read(_BLOCK), _BLOCK)
-    except (OSError, zlib.error):
+            packed = file.read(_BLOCK)
+        if is_compacted(relative):
+            beginning = unpack_beginning(packed, _BLOCK)
+        else:
+            beginning = zlib.decompressobj(_GZIP).decompress(packed, _BLOCK)
+    except (OSError, ValueError, zlib.error):
         return False
     return beginning.startswith(_BEGINNINGS)
 
 
-def _unpacked(file: BinaryIO) -> bytes:
-    """Return the unpacked file; raise EOFError if it is cut short, or exceeds MOST_BYTES."""
+def unpacked_trace(storage: Path, relative: str) -> bytes:
+    """Return the JSON of the trace in this file inside the storage.
+
+    Raises OSError, ValueError, EOFError or zlib.error if it is missing, damaged or too large.
+    """
+    with open_inside(storage, relative) as file:
+        content = file.read(MOST_BYTES)
+    if is_compacted(relative):
+        return unpack(content, MOST_BYTES)
     unpacking = zlib.decompressobj(_GZIP)
-    content = unpacking.decompress(file.read(MOST_BYTES), MOST_BYTES)
+    unpacked = unpacking.decompress(content, MOST_BYTES)
     if not unpacking.eof:
         raise EOFError
-    return content
+    return unpacked
