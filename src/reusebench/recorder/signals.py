@@ -37,10 +37,12 @@ class SignalPipe:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        # Meanwhile no signal comes: Python complains of one whose handler has just gone.
+        # Python complains of a signal whose handler has just gone. Meanwhile this thread gets none.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, self._handlers)
         for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+            # Another thread may get a SIGCHLD, which by default does nothing either.
+            if number != signal.SIGCHLD or handler != signal.SIG_DFL:
+                signal.signal(number, handler)
         signal.set_wakeup_fd(self._wakeup)
         os.close(self.descriptor)
         os.close(self._write)
