@@ -32,6 +32,7 @@ _LONGEST = (
     "reports/test_emptied.py",
     "measured/runtimes/test_megengine_adapter.py",
     "commands/test_fit.py",
+    "test_tutorial.py",
     "snippets",
     "commands/test_verify.py",
     "bench",

@@ -9,7 +9,7 @@ from itertools import cycle
 from matplotlib.ticker import MaxNLocator
 
 from reusebench.reports.base.drawing import INK, Draw, frontier, line, mark, new_canvas, svg_of
-from reusebench.reports.base.formatting import MIB, mib, per_second, plain
+from reusebench.reports.base.formatting import MIB, mib, per_second, plain, whole
 from reusebench.reports.base.paper import WIDE, Paper
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table, heads_of
@@ -20,6 +20,7 @@ from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.shared.shortage import short_row
 from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint
 from reusebench.storage.group_charge import charge_words
+from reusebench.storage.result import BUSY_PERCENT
 
 __all__ = ["fit_figure", "fit_sentences", "fit_title", "frontier_table"]
 
@@ -96,6 +97,8 @@ def fit_sentences(answer: FitAnswer, texts: Texts) -> list[str]:
         if answer.limit_bytes is not None:
             sentences.append(_judgement(answer, best, answer.limit_bytes, texts))
         sentences.append(_frames(answer, best, texts))
+    if answer.today.frames_per_s is not None and answer.busy_percent > BUSY_PERCENT:
+        sentences.append(texts("fit_busy", percent=whole(answer.busy_percent)))
     if answer.applied:
         layout = _layout(answer.applied, answer, texts)
         sentences.append(texts("fit_applied", size=_size(answer.applied, answer), layout=layout))

@@ -32,6 +32,7 @@ class MadeUpCosts:
     #: Key: model; value: inferences per second of one core. Empty: unknown.
     rates: Mapping[int, Figure]
     shares: Mapping[int, float]
+    is_busy: bool = False
 
     def missing(self) -> list[Layout]:
         """Return nothing."""
@@ -66,6 +67,7 @@ class MadeUpCosts:
             None,
             Figure(total, 0.0),
             frames,
+            self.is_busy,
         )
 
     def least_bytes(self, layout: Layout) -> None:

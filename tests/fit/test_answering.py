@@ -73,6 +73,22 @@ def test_a_measurement_beyond_the_limit_does_not_fit(answer: FitAnswer, tmp_path
     assert ": fits, " in "\n".join(answer_lines(within, "board"))
 
 
+def test_frames_beside_other_work_are_marked(answer: FitAnswer) -> None:
+    """The answer says that they are not to be relied on, and that --fps was not considered."""
+    assert answer.best is not None
+    point = structs.replace(answer.best, frames_per_s=30.0)
+    quiet = structs.replace(answer, today=point, best=point, frontier=(point,), fps=9.0)
+    busy = structs.replace(quiet, busy_percent=35.0)
+    mark = "other work took 35 % of this machine: do not rely on the frames"
+    assert mark not in "\n".join(answer_lines(quiet, "board"))
+    text = "\n".join(answer_lines(busy, "board"))
+    assert f"{mark}; no layout was refused for them, and --fps was not considered" in text
+    for language in LANGUAGES:
+        texts = texts_of(language)
+        said = [*fit_sentences(quiet, texts), texts("fit_busy", percent="35")]
+        assert sorted(fit_sentences(busy, texts)) == sorted(said)
+
+
 def test_an_answer_is_read_as_it_was_stored(answer: FitAnswer, tmp_path: Path) -> None:
     """The newest answer of a runtime and target replaces the former one."""
     for _ in range(2):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -132,6 +133,18 @@ def test_fewer_frames_need_less_memory() -> None:
     assert few.recommended.bytes < usual.recommended.bytes
     assert _frames(few) >= 4 * per_stream / 3 - 1e-9
     assert search(demand, costs, Wish(fps=per_stream * 3)).recommended is None
+
+
+def test_frames_beside_other_work_refuse_no_layout() -> None:
+    """The least that may infer as much at once is recommended, however many frames were wished."""
+    demand = demand_of((4,), cores=2)
+    costs = replace(_costs(demand, 1, with_frames=True), is_busy=True)
+    wish = Wish(fps=1e6)
+    assert search(demand, replace(costs, is_busy=False), wish).recommended is None
+    answer = search(demand, costs, wish)
+    at_once = [candidate for candidate in answer.candidates if candidate.layout.lanes == 2]
+    assert answer.recommended == min(at_once, key=lambda candidate: candidate.bytes)
+    assert answer.applied is not None
 
 
 def test_the_limit_includes_the_uncertainty() -> None:

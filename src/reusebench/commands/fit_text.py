@@ -89,9 +89,10 @@ def _frames_lines(answer: FitAnswer, best: FitPoint, target: str) -> Iterator[st
         return
     yield f"Frames          {_frames(best)} of all streams, without reuse {_frames(answer.today)}"
     if answer.busy_percent > BUSY_PERCENT:
+        unheeded = "" if answer.fps is None else ", and --fps was not considered"
         yield (
             f"                other work took {answer.busy_percent:.0f} % of this machine: do not"
-            " rely on the frames"
+            f" rely on the frames; no layout was refused for them{unheeded}"
         )
 
 

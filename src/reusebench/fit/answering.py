@@ -39,14 +39,12 @@ _PREDICTED = tuple(name for name in FitAnswer.__struct_fields__ if name.startswi
 
 def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
     """Return the stored form of the answer."""
-    results = list(study.results.values())
-    sample = results[0]
+    sample = next(iter(study.results.values()))
     demand = study.demand
     best = answer.recommended
     applied = answer.applied
     if applied and applied.bytes >= answer.today.bytes:
         applied = None
-    busy_percent = [max(result.speed.idle_cpu_percent, default=0.0) for result in results]
     return FitAnswer(
         recorded_at=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         runtime=demand.runtime,
@@ -71,7 +69,7 @@ def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
         points=tuple(_distinct_points(answer.candidates)),
         layouts=len(answer.candidates),
         short=study.short,
-        busy_percent=max(busy_percent),
+        busy_percent=study.busy_percent,
         applied=_point(applied, demand) if applied else None,
         applied_plan=study.plan(applied.layout, "fit-applied") if applied else None,
     )

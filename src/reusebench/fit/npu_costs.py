@@ -106,6 +106,7 @@ class NpuCosts:
             trimmed=None,
             baseline=self._baseline(),
             frames_per_s=self._frames(layout),
+            is_busy=self._study.is_busy,
         )
 
     def _over_baseline(self, layout: Layout) -> Figure | None:

@@ -29,6 +29,8 @@ class Prediction:
     baseline: Figure
     #: All streams together, as fast as they can; None if unknown.
     frames_per_s: Optional[Figure]
+    #: Whether other work had CPUs while frames were measured: no layout is refused for such frames.
+    is_busy: bool = False
 
     @property
     def npu_bytes(self) -> int | None:

@@ -85,6 +85,7 @@ class ProcessCosts:
             trimmed=trimmed,
             baseline=baseline,
             frames_per_s=self._frames(layout),
+            is_busy=self._study.is_busy,
         )
 
     def least_bytes(self, layout: Layout) -> None:

@@ -170,11 +170,17 @@ def _layout_today(demand: Demand) -> Layout:
 
 
 def _is_enough(candidate: Candidate, today: Candidate, demand: Demand, wish: Wish) -> bool:
-    """Whether a candidate does the wished frames."""
+    """Whether a candidate does the wished frames.
+
+    Frames that were measured beside other work refuse no layout: as many contexts as today must be
+    able to infer at once.
+    """
     frames = candidate.prediction.frames_per_s
     frames_today = today.prediction.frames_per_s
     if frames is None or frames_today is None:
         return candidate.able >= today.able
+    if today.prediction.is_busy:
+        return candidate.layout.lanes >= today.layout.lanes
     if wish.fps is not None:
         return frames.median >= wish.fps * sum(demand.streams)
     needed = frames_today.median * (1 - _NO_LOSS) - (frames_today.spread or 0.0)

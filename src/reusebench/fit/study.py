@@ -20,7 +20,7 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.storage.fit_answer import FitShortage
-from reusebench.storage.result import Result
+from reusebench.storage.result import BUSY_PERCENT, Result
 from reusebench.storage.trace import Trace, read_trace
 
 __all__ = ["TENSORS", "WEIGHTS", "Load", "Study", "forms"]
@@ -94,6 +94,19 @@ class Study:
             if result.is_short:
                 shortages.append(FitShortage(result.scenario, result.shortage_signs))
         return tuple(shortages)
+
+    @property
+    def busy_percent(self) -> float:
+        """The highest share of the CPUs that other work had before a plan was measured."""
+        shares = [0.0]
+        for result in self.results.values():
+            shares += result.speed.idle_cpu_percent
+        return max(shares)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether other work had too much of the CPUs for frames to be relied on."""
+        return self.busy_percent > BUSY_PERCENT
 
     def add(self, results: Iterable[Result], storage: Path) -> None:
         """Add results of a storage; the last of equal plans counts."""

@@ -89,7 +89,8 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     limit_of: Literal["npu_memory", "application_memory"]
     limit_bytes: Optional[int]
     #: Whether the recommended layout does all frames within the limit, its uncertainty included;
-    #: with --verify, whether it did so when it was measured, too.
+    #: with --verify, whether it did so when it was measured, too. Frames do not count beside other
+    #: work (busy_percent).
     fits: bool
     #: None if no layout does all frames.
     recommended: Optional[Plan]
