@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Optional, Union
 
 from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
@@ -121,7 +122,8 @@ def group_results(
     """
     gatherings: list[_Gathering] = []
     # If two runs have the same time, the later file is the newer one.
-    for file in sorted(files, key=lambda file: file.order)[::-1]:
+    newest_first = sorted(files, key=lambda file: file.order)[::-1]
+    for file in chain.from_iterable(file.by_board() for file in newest_first):
         by_conditions: dict[_Conditions, list[StoredResult]] = {}
         for result in file.results:
             by_conditions.setdefault(_conditions(file.board, result.info), []).append(result)

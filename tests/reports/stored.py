@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Optional
 
 import msgspec
@@ -40,6 +41,7 @@ from reusebench.scenarios.catalogue import STREAMS as OF_STREAMS
 from reusebench.storage.memory_shortage import Shortage
 from reusebench.storage.result import Result, StreamsRun
 from reusebench.storage.run_file import (
+    BOARDS,
     WITHOUT_SPEED,
     Commit,
     Cpu,
@@ -423,8 +425,12 @@ def write_run(
     commit: Commit = NO_COMMIT,
     machine: MachineInfo = MACHINE,
     is_finished: bool = True,
+    boards: Mapping[str, Optional[MachineInfo]] = MappingProxyType({}),
 ) -> Path:
-    """Write one run's file as pytest-benchmark lays it out, and return its path."""
+    """Write one run's file as pytest-benchmark lays it out, and return its path.
+
+    `boards` are the machines of a run of several boards.
+    """
     with_speed = [info for info in infos if info.outcome == "ok" and info.computes]
     without = [info for info in infos if info not in with_speed]
     document = {
@@ -436,6 +442,7 @@ def write_run(
         "datetime": f"{at}+00:00",
         "version": "5.3.1",
         WITHOUT_SPEED: [{"name": info.scenario, "extra_info": info} for info in without],
+        **({BOARDS: dict(boards)} if boards else {}),
         **({} if is_finished else {"reusebench_unfinished": True}),
     }
     path = storage / "Linux-CPython-3.11-64bit" / f"{number:04}_run.json"

@@ -23,11 +23,11 @@ from pytest_benchmark.utils import get_machine_id
 
 from reusebench.storage import run_file
 from reusebench.storage.board_storage import board_name
-from reusebench.storage.decoding import MOST_BYTES
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import (
     CUT_OFF,
     FINISHED,
+    MOST_RUN_BYTES,
     NO_END,
     PROGRAMS,
     RUNNING,
@@ -274,10 +274,10 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, content: byte
     (folder / "0003_zero.json").symlink_to("/dev/zero")
     (folder / "0004_loop.json").symlink_to("0004_loop.json")
     with (folder / "0005_large.json").open("wb") as large:
-        large.truncate(MOST_BYTES + 1)
+        large.truncate(MOST_RUN_BYTES + 1)
     run, *bad_files = read_storage(tmp_path)
     assert isinstance(run, StoredRun)
-    reasons = ("a named pipe", "a device", "Too many levels", "more than 33,554,432 bytes")
+    reasons = ("a named pipe", "a device", "Too many levels", f"more than {MOST_RUN_BYTES:,} bytes")
     for file, reason in zip_longest(bad_files, reasons):
         assert reason in str(file)
 

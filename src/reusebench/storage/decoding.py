@@ -13,8 +13,8 @@ from reusebench.system.files import printable
 
 __all__ = ["MOST_BYTES", "check_lengths", "decode_stored"]
 
-#: Limit of a stored file, unpacked; a larger one is damaged. A session of all questions on several
-#: runtimes has 3.5 MB, the longest trace 5 MB.
+#: Limit of a stored file that is no run, unpacked; a larger one is damaged. The longest trace has
+#: 5 MB.
 MOST_BYTES = 32 * 2**20
 #: Bound of whole numbers: 64 bits with a sign.
 _MOST_WHOLE = 2**63

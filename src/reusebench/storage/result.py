@@ -293,6 +293,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     schema: str
     #: Identity of the session, common to all results of one `pytest bench/`.
     run: str
+    #: Run of several boards only: the one that it was measured on.
+    board: Optional[str] = None
     runtime: str
     runtime_version: Optional[str]
     target: str

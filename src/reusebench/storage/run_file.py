@@ -2,8 +2,8 @@
 
 A result with latencies is the `extra_info` of a benchmark, whose `stats` describe the latencies.
 Results without latencies, such as failures, stand in the top-level key `reusebench_without_speed`,
-recorded programs in `reusebench_programs`. A run that is still measured has
-`reusebench_unfinished`.
+recorded programs in `reusebench_programs`. A run of several boards has their machines in
+`reusebench_boards`. A run that is still measured has `reusebench_unfinished`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reusebench.measured.messages import Message
 from reusebench.samplers.readings import Environment
 from reusebench.storage.board_storage import board_name
 from reusebench.storage.compacted import in_either_form, is_compacted, plain_name, unpack
-from reusebench.storage.decoding import MOST_BYTES, decode_stored
+from reusebench.storage.decoding import decode_stored
 from reusebench.storage.errors import StorageError
 from reusebench.storage.recorded_program import PROGRAM_SCHEMA, Program
 from reusebench.storage.result import SCHEMA, Result
@@ -33,8 +33,10 @@ from reusebench.system.files import UNFINISHED, open_inside, printable, read_reg
 from reusebench.system.interrupts import uninterrupted
 
 __all__ = [
+    "BOARDS",
     "CUT_OFF",
     "FINISHED",
+    "MOST_RUN_BYTES",
     "NO_END",
     "PROGRAMS",
     "RUNNING",
@@ -64,6 +66,7 @@ __all__ = [
 #: Our top-level keys in pytest-benchmark's JSON.
 WITHOUT_SPEED = "reusebench_without_speed"
 PROGRAMS = "reusebench_programs"
+BOARDS = "reusebench_boards"
 _UNFINISHED = "reusebench_unfinished"
 #: The ends of a run: whole; its process is alive on this machine; its process ended before, as by
 #: a power cut; or it cannot be told which of these.
@@ -82,6 +85,10 @@ _NUMBERED = re.compile(r"([0-9]{1,9})_.+\.json", re.DOTALL)
 _RUNS = ("*/[0-9]*.json", "*/[0-9]*.json.xz")
 #: Folders of a storage without runs: traces, and the answers of `reusebench fit`.
 _WITHOUT_RUNS = ("traces", "fit")
+#: Limit of a run's file; a larger one is damaged. A session of all questions on several runtimes
+#: has 3.5 MB of each board.
+MOST_RUN_BYTES = 2**28
+_NULL = b"null"
 #: First bytes of pytest-benchmark's JSON.
 _BEGINNING = b'{"machine_info":'
 #: Characters that pytest-benchmark does not allow in --benchmark-save.
@@ -139,6 +146,8 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     commit: Commit
     results: tuple[StoredResult, ...]
     programs: tuple[Program, ...]
+    #: Run of several boards only: their machines by name; None if the board was never reached.
+    machines: dict[str, Optional[MachineInfo]] = {}
     #: FINISHED, RUNNING, CUT_OFF or NO_END.
     end: str
     order: RunOrder
@@ -161,8 +170,30 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def board(self) -> str:
-        """The board that the run was measured on."""
-        return self.machine.reusebench.board
+        """The board that the run was measured on; the names of several boards."""
+        return ", ".join(self.boards)
+
+    @property
+    def boards(self) -> tuple[str, ...]:
+        """The boards that the run was measured on."""
+        return tuple(self.machines) or (self.machine.reusebench.board,)
+
+    def board_of(self, result: Result) -> str:
+        """Return the board that one of its results was measured on."""
+        return result.board or self.machine.reusebench.board
+
+    def by_board(self) -> list[StoredRun]:
+        """Return the run as a run of each board; a board that was never reached has none."""
+        if not self.machines:
+            return [self]
+        runs = []
+        for board, machine in self.machines.items():
+            if machine is None:
+                continue
+            results = [result for result in self.results if self.board_of(result.info) == board]
+            own = {"machine": machine, "results": tuple(results), "machines": {}}
+            runs.append(msgspec.structs.replace(self, **own))
+        return runs
 
 
 class BadFile(msgspec.Struct, frozen=True):
@@ -199,6 +230,7 @@ class _Document(msgspec.Struct):
     benchmarks: list[_Benchmark]
     without_speed: list[_Benchmark] = msgspec.field(name=WITHOUT_SPEED, default_factory=list)
     programs: list[msgspec.Raw] = msgspec.field(name=PROGRAMS, default_factory=list)
+    boards: dict[str, msgspec.Raw] = msgspec.field(name=BOARDS, default_factory=dict)
     unfinished: bool = msgspec.field(name=_UNFINISHED, default=False)
 
 
@@ -236,8 +268,8 @@ def read_run_file(path: Path) -> StoredRun | BadFile | None:
 def _content(name: str) -> tuple[Path, bytes]:
     """Return the path, and the plain content of the file there."""
     path = Path(name)
-    content = read_regular(path, MOST_BYTES)
-    return path, unpack(content, MOST_BYTES) if is_compacted(name) else content
+    content = read_regular(path, MOST_RUN_BYTES)
+    return path, unpack(content, MOST_RUN_BYTES) if is_compacted(name) else content
 
 
 def _stored_run(path: Path, document: _Document) -> StoredRun | None:
@@ -257,6 +289,13 @@ def _stored_run(path: Path, document: _Document) -> StoredRun | None:
         moment = moment.astimezone(datetime.timezone.utc)
     recorded_at = moment.isoformat()
     machine = decode_stored(document.machine_info, MachineInfo)
+    machines = {
+        board: None if bytes(facts) == _NULL else decode_stored(facts, MachineInfo)
+        for board, facts in document.boards.items()
+    }
+    for stored in results:
+        if stored.info.board and stored.info.board not in machines:
+            raise ValueError(f"{BOARDS} lacks the board {stored.info.board!r} of a result")
     return StoredRun(
         path=path,
         recorded_at=recorded_at,
@@ -264,6 +303,7 @@ def _stored_run(path: Path, document: _Document) -> StoredRun | None:
         commit=decode_stored(document.commit_info, Commit),
         results=tuple(results),
         programs=tuple(programs),
+        machines=machines,
         end=_end_of_unfinished(path, machine) if document.unfinished else FINISHED,
         order=(recorded_at, run_number(path) or 0, plain_name(path.name)),
         is_dated=int(recorded_at[:4]) >= _FIRST_YEAR,

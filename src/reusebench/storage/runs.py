@@ -190,7 +190,9 @@ def run_of(file: StoredRun) -> Run:
     number = run_number(file.path)
     stem = run_stem(file.path)
     name = stem if number is None else stem.partition("_")[2]
-    measured = [_measured_result(result.info, file.board) for result in file.results]
+    measured = [
+        _measured_result(result.info, file.board_of(result.info)) for result in file.results
+    ]
     for result, whole in zip(file.results, tuple(measured)):
         measured += _measured_latencies(result.info, whole)
     for program in file.programs:

@@ -52,7 +52,7 @@ def _row_of_result(run: Run, measured: Measured, info: Result) -> ConfigurationR
     configuration = measured.configuration
     conditions = measured.conditions
     return ConfigurationRow(
-        **_facts_of_run(run),
+        **{**_facts_of_run(run), "board": conditions["board"]},
         kind="scenario",
         runtime=configuration.runtime,
         target=configuration.target,
