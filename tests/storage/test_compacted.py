@@ -149,8 +149,11 @@ def test_a_listing_that_misses_a_file(run: Path, monkeypatch: pytest.MonkeyPatch
     ],
     ids=range(7),
 )
-def test_damaged_and_bombs(run: Path, damage: Callable[[bytes], bytes], words: str) -> None:
+def test_damaged_and_bombs(
+    run: Path, damage: Callable[[bytes], bytes], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The reason is said; neither content nor memory beyond the limits is unpacked."""
+    monkeypatch.setattr(run_file, "MOST_RUN_BYTES", MOST_BYTES)
     path = _compact(run)
     path.write_bytes(damage(path.read_bytes()))
     assert words in _bad(path)

@@ -27,7 +27,6 @@ from reusebench.storage.result import Result
 from reusebench.storage.run_file import (
     CUT_OFF,
     FINISHED,
-    MOST_RUN_BYTES,
     NO_END,
     PROGRAMS,
     RUNNING,
@@ -265,8 +264,11 @@ def test_a_file_that_a_power_cut_has_damaged(tmp_path: Path, content: bytes) -> 
     ] * len(damaged)
 
 
-def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_regular_file_is_not_waited_for(
+    tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pipes, devices and endless files are reported with their kind; other runs are read."""
+    monkeypatch.setattr(run_file, "MOST_RUN_BYTES", len(content))
     _put(tmp_path, "0001_x.json", content)
     folder = tmp_path / "python"
     folder.mkdir()
@@ -274,10 +276,10 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, content: byte
     (folder / "0003_zero.json").symlink_to("/dev/zero")
     (folder / "0004_loop.json").symlink_to("0004_loop.json")
     with (folder / "0005_large.json").open("wb") as large:
-        large.truncate(MOST_RUN_BYTES + 1)
+        large.truncate(len(content) + 1)
     run, *bad_files = read_storage(tmp_path)
     assert isinstance(run, StoredRun)
-    reasons = ("a named pipe", "a device", "Too many levels", f"more than {MOST_RUN_BYTES:,} bytes")
+    reasons = ("a named pipe", "a device", "Too many levels", f"more than {len(content):,} bytes")
     for file, reason in zip_longest(bad_files, reasons):
         assert reason in str(file)
 

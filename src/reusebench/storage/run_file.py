@@ -36,7 +36,6 @@ __all__ = [
     "BOARDS",
     "CUT_OFF",
     "FINISHED",
-    "MOST_RUN_BYTES",
     "NO_END",
     "PROGRAMS",
     "RUNNING",
