@@ -10,7 +10,8 @@ from reusebench.reports.base.formatting import EMPTY
 from reusebench.reports.base.statistics import rounded
 from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
-from reusebench.reports.compare.exports import CONDITION_COLUMNS, number
+from reusebench.reports.compare.exports.figures import number
+from reusebench.reports.compare.exports.long_form import CONDITION_COLUMNS
 from reusebench.reports.history.series import History, LevelChange, MetricSeries
 from reusebench.reports.history.words import (
     DAY_S,

@@ -19,7 +19,8 @@ from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import TABLE_FORMATS
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.compare.changes import compare_runs
-from reusebench.reports.compare.exports import EXPORTS, absent_metrics, export_runs, name_of
+from reusebench.reports.compare.exports.figures import name_of
+from reusebench.reports.compare.exports.formats import EXPORTS, absent_metrics, export_runs
 from reusebench.reports.compare.names import short_names
 from reusebench.reports.compare.text import as_text
 from reusebench.reports.material import Material, read_material
@@ -198,7 +199,7 @@ def _exported(material: Material) -> Iterable[Sighting]:
     (run,) = map(run_of, material.files)
     forms = {form.name: form for form in EXPORTS}
     names = {name_of(measured.configuration): measured for measured in run.measured}
-    bencher = json.loads(export_runs([run], forms["bencher"]))
+    bencher = json.loads("".join(export_runs([run], forms["bencher"])))
     values = {
         f"{name}: {metric}": Figure(each["value"])
         for name, metrics in bencher.items()
@@ -208,7 +209,7 @@ def _exported(material: Material) -> Iterable[Sighting]:
     for form in ("github", "github-bigger"):
         if len(absent_metrics([run], forms[form].metrics)) == len(forms[form].metrics):
             continue
-        entries = json.loads(export_runs([run], forms[form]))
+        entries = json.loads("".join(export_runs([run], forms[form])))
         values = {
             entry["name"].replace("_memory", "-memory").replace("frames_", "frames-"): Figure(
                 entry["value"], float(entry["range"].lstrip("± "))

@@ -70,6 +70,9 @@ _RUNS = [_run(1), _run(2, "main"), _run(3, "main"), _run(4), _run(12, at=5)]
         ("3..3", [3]),
         ("latest~2..latest", [3, 4, 12]),
         ("0002..latest~1", [2, 3, 4]),
+        ("..", [1, 2, 3, 4, 12]),
+        ("4..", [4, 12]),
+        ("..latest~2", [1, 2, 3]),
     ],
 )
 def test_words_that_mean_stored_runs(words: str, numbers: list[int]) -> None:
@@ -241,11 +244,12 @@ def test_without_git(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["99", "latest~5", "1..99", "latest~9..2", "nothing", "--all", "", "a..b", "latest~x"]
+    "words",
+    ["99", "latest~5", "1..99", "latest~9..2", "nothing", "--all", "", "a..b", "latest~x", "..99"],
 )
 def test_words_that_mean_nothing(project: Path, words: str) -> None:
     """The message repeats the reference, or the wrong end of a range, and lists valid ones."""
-    unknown = {"1..99": "99", "latest~9..2": "latest~9"}.get(words, words)
+    unknown = {"1..99": "99", "..99": "99", "latest~9..2": "latest~9"}.get(words, words)
     with pytest.raises(StorageError) as error:
         find_runs(words, _RUNS, project)
     message = str(error.value)

@@ -11,17 +11,16 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
-from reusebench.storage.compacted import in_either_form, plain_name
 from reusebench.storage.errors import StorageError
-from reusebench.storage.run_file import BadFile, run_files, run_number, run_stem, storages_in
+from reusebench.storage.run_file import BadFile, run_files, run_number, storages_in
 from reusebench.storage.runs import RunSummary, read_run, read_runs
 
 __all__ = ["find_runs", "is_by_age"]
 
 #: Valid references, for messages.
 _VALID = (
-    "a number, a name, `latest`, `latest~1`, a range `12..latest`, the path of a file or of a"
-    " storage, a git revision"
+    "a number, a name, `latest`, `latest~1`, a range `12..latest`, `..` for all, the path of a file"
+    " or of a storage, a git revision"
 )
 _LATEST = re.compile(r"latest(?:~([0-9]{1,9}))?")
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -88,11 +87,13 @@ def _numbered(words: str, runs: Sequence[RunSummary]) -> list[RunSummary] | None
 def _between(words: str, runs: Sequence[RunSummary]) -> list[RunSummary] | None:
     """Return the runs of a range by time, including both ends."""
     ends = words.split(_RANGE)
-    if len(ends) != 2 or not all(_LATEST.fullmatch(end) or _NUMBER.fullmatch(end) for end in ends):
+    if len(ends) != 2 or not all(map(_is_end, ends)):
         return None
 
-    first, last = (_end(end, runs) for end in ends)
     ordered = _by_time(runs)
+    first, last = (_end(end, runs) if end else ordered for end in ends)
+    if not ordered:
+        raise _no_such_run(words, runs)
     start = ordered.index(first[0])
     end = ordered.index(last[-1])
     if end < start:
@@ -104,6 +105,11 @@ def _between(words: str, runs: Sequence[RunSummary]) -> list[RunSummary] | None:
     return ordered[start : end + 1]
 
 
+def _is_end(words: str) -> bool:
+    """Whether it can be an end of a range; without a word it is the first or the last run."""
+    return not words or bool(_LATEST.fullmatch(words) or _NUMBER.fullmatch(words))
+
+
 def _end(words: str, runs: Sequence[RunSummary]) -> list[RunSummary]:
     matches = _by_age(words, runs) or _numbered(words, runs)
     if not matches:
@@ -113,20 +119,16 @@ def _end(words: str, runs: Sequence[RunSummary]) -> list[RunSummary]:
 
 def _named(words: str, runs: Sequence[RunSummary]) -> list[RunSummary] | None:
     """Return the runs with this name from a user, or the run with this file name."""
-    return [run for run in runs if words in (run.name, *_file_names(run.path))] or None
-
-
-def _file_names(path: Path) -> Iterable[str]:
-    """Return the names of a run's file: without its ending, plain, and as it is."""
-    return run_stem(path), plain_name(path.name), path.name
+    return [run for run in runs if words in (run.name, run.path.stem, run.path.name)] or None
 
 
 def _at_path(
     words: str, known: Sequence[RunSummary], report_bad_file: Callable[[BadFile], None]
 ) -> list[RunSummary] | None:
     """Return the run in a file, or the runs in a folder; None if there are none."""
+    path = Path(words)
     try:
-        path = in_either_form(_existing, words)
+        path.lstat()
     except (OSError, ValueError):  # ValueError: no file can have this name
         return None
     if path.is_dir():
@@ -142,13 +144,6 @@ def _at_path(
             f"{file.file}: {file.reason}. Name another file, or name runs in another way: {_VALID}"
         )
     return [file]
-
-
-def _existing(words: str) -> Path:
-    """Return the path; raise OSError if nothing is there."""
-    path = Path(words)
-    path.lstat()
-    return path
 
 
 def _in_folder(folder: Path, report_bad_file: Callable[[BadFile], None]) -> list[RunSummary]:
