@@ -11,8 +11,9 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
+from reusebench.storage.compacted import in_either_form, plain_name
 from reusebench.storage.errors import StorageError
-from reusebench.storage.run_file import BadFile, run_files, run_number, storages_in
+from reusebench.storage.run_file import BadFile, run_files, run_number, run_stem, storages_in
 from reusebench.storage.runs import RunSummary, read_run, read_runs
 
 __all__ = ["find_runs", "is_by_age"]
@@ -119,16 +120,20 @@ def _end(words: str, runs: Sequence[RunSummary]) -> list[RunSummary]:
 
 def _named(words: str, runs: Sequence[RunSummary]) -> list[RunSummary] | None:
     """Return the runs with this name from a user, or the run with this file name."""
-    return [run for run in runs if words in (run.name, run.path.stem, run.path.name)] or None
+    return [run for run in runs if words in (run.name, *_file_names(run.path))] or None
+
+
+def _file_names(path: Path) -> Iterable[str]:
+    """Return the names of a run's file: without its ending, plain, and as it is."""
+    return run_stem(path), plain_name(path.name), path.name
 
 
 def _at_path(
     words: str, known: Sequence[RunSummary], report_bad_file: Callable[[BadFile], None]
 ) -> list[RunSummary] | None:
     """Return the run in a file, or the runs in a folder; None if there are none."""
-    path = Path(words)
     try:
-        path.lstat()
+        path = in_either_form(_existing, words)
     except (OSError, ValueError):  # ValueError: no file can have this name
         return None
     if path.is_dir():
@@ -144,6 +149,13 @@ def _at_path(
             f"{file.file}: {file.reason}. Name another file, or name runs in another way: {_VALID}"
         )
     return [file]
+
+
+def _existing(words: str) -> Path:
+    """Return the path; raise OSError if nothing is there."""
+    path = Path(words)
+    path.lstat()
+    return path
 
 
 def _in_folder(folder: Path, report_bad_file: Callable[[BadFile], None]) -> list[RunSummary]:
