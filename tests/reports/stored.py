@@ -39,9 +39,11 @@ from reusebench.scenarios.catalogue import (
 )
 from reusebench.scenarios.catalogue import STREAMS as OF_STREAMS
 from reusebench.storage.memory_shortage import Shortage
+from reusebench.storage.recorded_program import Program
 from reusebench.storage.result import Result, StreamsRun
 from reusebench.storage.run_file import (
     BOARDS,
+    PROGRAMS,
     WITHOUT_SPEED,
     Commit,
     Cpu,
@@ -309,6 +311,8 @@ def result(
     schedule: Streams | None = None,
     frames: Sequence[Optional[StreamsRun]] = (),
     plan: Plan | None = None,
+    streams: int = STREAMS,
+    contexts: int = CONTEXTS,
 ) -> Result:
     """Return a result with one repeat per entry of per_context, and write its traces.
 
@@ -320,12 +324,12 @@ def result(
     parameters = Parameters(
         runtime,
         tuple(models),
-        STREAMS,
-        CONTEXTS,
+        streams,
+        contexts,
         cores=2,
         rounds=2,
         schedule=schedule,
-        most_contexts=STREAMS * CONTEXTS,
+        most_contexts=streams * contexts,
     )
     plan = plan or find_scenario(scenario).plans(parameters)[0]
     account = npu(plan) if npu else None
@@ -339,13 +343,15 @@ def result(
             _npu_timeline(readings, account) if account and account.source == "ledger" else None
         )
         trace = write_trace(storage, run, f"{scenario}-{number}", Trace(readings, timeline, ledger))
-        streams = frames[number - 1] if frames else None
-        repeats.append(Repeat(readings, None, 1.0, MIB, idle_cpu_percent, trace, account, streams))
+        run_streams = frames[number - 1] if frames else None
+        repeats.append(
+            Repeat(readings, None, 1.0, MIB, idle_cpu_percent, trace, account, run_streams)
+        )
     provenance = Provenance(
         plan,
         "python" if computes else "vboard:rk3588",
-        STREAMS,
-        CONTEXTS,
+        streams,
+        contexts,
         len(models),
         run,
         "1.6.0 (9a7b5d24c@2023-12-13T17:32:13)" if npu else "1.2.3",
@@ -426,6 +432,7 @@ def write_run(
     machine: MachineInfo = MACHINE,
     is_finished: bool = True,
     boards: Mapping[str, Optional[MachineInfo]] = MappingProxyType({}),
+    programs: Sequence[Program] = (),
 ) -> Path:
     """Write one run's file as pytest-benchmark lays it out, and return its path.
 
@@ -443,6 +450,7 @@ def write_run(
         "version": "5.3.1",
         WITHOUT_SPEED: [{"name": info.scenario, "extra_info": info} for info in without],
         **({BOARDS: dict(boards)} if boards else {}),
+        PROGRAMS: programs,
         **({} if is_finished else {"reusebench_unfinished": True}),
     }
     path = storage / "Linux-CPython-3.11-64bit" / f"{number:04}_run.json"

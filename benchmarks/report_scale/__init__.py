@@ -1,0 +1,1 @@
+"""The cost of commands over storages of up to a million results."""
