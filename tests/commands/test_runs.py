@@ -410,10 +410,10 @@ def test_a_file_that_cannot_be_removed(words: _Words, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["prune"], "name the runs that are old, by --keep N or by --before DATE"),
+        (["prune"], "name the runs that are old, by --keep N, --older AGE or --before DATE"),
         (
             ["prune", "--keep", "1", "--before", "2026-01-01"],
-            "name the runs that are old, by --keep N or by --before DATE",
+            "name the runs that are old, by --keep N, --older AGE or --before DATE",
         ),
         (["prune", "--keep", "-1"], "-1 is not in the range x>=0"),
         (

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.storage import compacted, run_file
-from reusebench.storage.compacted import pack
+from reusebench.storage import run_file
+from reusebench.storage.compacted import decoded, encoded
 from reusebench.storage.decoding import MOST_BYTES
 from reusebench.storage.references import find_runs
 from reusebench.storage.run_file import (
@@ -47,9 +47,13 @@ def run(made: tuple[Path, str], tmp_path: Path) -> Path:
     return path
 
 
+def _pack(content: bytes) -> bytes:
+    return encoded("x.xz", content)
+
+
 def _compact(path: Path, keep: bool = False) -> Path:
     other = path.with_name(f"{path.name}.xz")
-    other.write_bytes(pack(path.read_bytes()))
+    other.write_bytes(_pack(path.read_bytes()))
     if not keep:
         path.unlink()
     return other
@@ -144,7 +148,7 @@ def test_a_listing_that_misses_a_file(run: Path, monkeypatch: pytest.MonkeyPatch
         (lambda packed: packed[:200] + bytes(50) + packed[250:], "its compression: "),
         (lambda _: b"{}", "its compression: "),
         (lambda _: b"", "it is cut off"),
-        (lambda _: pack(bytes(MOST_BYTES + 1)), "more than 33,554,432 bytes"),
+        (lambda _: _pack(bytes(MOST_BYTES + 1)), "more than 33,554,432 bytes"),
         (lambda _: lzma.compress(b"{}" * 9, preset=9 | lzma.PRESET_EXTREME), "emory usage"),
     ],
     ids=range(7),
@@ -165,7 +169,7 @@ def test_a_python_without_lzma(run: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "lzma", None)
     file, bad = read_storage(run.parent.parent)
     assert isinstance(file, StoredRun)
-    assert "this Python has no module lzma" in str(bad)
+    assert "lzma, which this Python lacks" in str(bad)
 
 
 def test_traces(made: tuple[Path, str], tmp_path: Path) -> None:
@@ -176,10 +180,10 @@ def test_traces(made: tuple[Path, str], tmp_path: Path) -> None:
     content = gzip.decompress((path.parent.parent / name).read_bytes())
     other = tmp_path / name.replace(".gz", ".xz")
     other.parent.mkdir(parents=True)
-    other.write_bytes(pack(content))
+    other.write_bytes(_pack(content))
     assert read_trace(tmp_path, name, Trace) == trace
     assert is_trace(tmp_path, name.replace(".gz", ".xz"))
-    other.write_bytes(pack(b'{"notes": []}'))
+    other.write_bytes(_pack(b'{"notes": []}'))
     assert not is_trace(tmp_path, name.replace(".gz", ".xz"))
     other.write_bytes(other.read_bytes()[:20])
     assert read_trace(tmp_path, name, Trace) is None
@@ -187,7 +191,7 @@ def test_traces(made: tuple[Path, str], tmp_path: Path) -> None:
 
 def test_memory_of_packing_goes_with_the_content() -> None:
     """The window is as large as the content, so that little memory is taken for small files."""
-    packed = pack(b"x" * 100_000)
-    assert compacted.unpack(packed, 100_000) == b"x" * 100_000
+    packed = _pack(b"x" * 100_000)
+    assert decoded("x.xz", packed, 100_000) == b"x" * 100_000
     # The size of the window is in the header of the block: 128 KiB for 100,000 bytes.
     assert lzma.LZMADecompressor(memlimit=1 << 20).decompress(packed) == b"x" * 100_000

@@ -50,7 +50,7 @@ COMMANDS = {
     "export": Subcommand("Write stored runs in the formats of other tools."),
     "record": Subcommand("Measure any program, by phase and process."),
     "apply": Subcommand("Run a program with memory shared between its contexts, unchanged."),
-    "runs": Subcommand("List stored runs; remove old ones."),
+    "runs": Subcommand("List stored runs; remove old ones; compact a storage."),
     "doctor": Subcommand("Show what works here, what is missing and how to get it."),
     "fit": Subcommand("Find the layout of contexts that fits a limit of memory."),
     "plan": Subcommand("Print a scenario, or what was measured, as a plan file."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from click.shell_completion import CompletionItem
 from reusebench.reports.base.texts import LANGUAGES
 from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
 from reusebench.storage.board_storage import board_storage
-from reusebench.storage.limits import parse_size
+from reusebench.storage.limits import parse_age, parse_size
 from reusebench.storage.metrics import METRICS, Metric, find_metric
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "RUNS_ARE_NAMED",
     "MetricType",
     "Parsed",
+    "ages",
     "language",
     "leak_limits",
     "metrics",
@@ -153,6 +155,51 @@ def metrics(default: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
         callback=once,
         help=f"Only this figure (`reusebench metrics`); repeatable. Default: {default}.",
     )
+
+
+def ages(what: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Return the options of an age, as which the command gets the moment `before`.
+
+    `what` is done to older runs, for the help.
+    """
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @click.option(
+            "--older", type=Parsed(parse_age), metavar="AGE", help=f"{what} than 90d (h, d, w, y)."
+        )
+        @click.option(
+            "--before", callback=_date, metavar="DATE", help=f"{what} than 2026-11-30 (UTC)."
+        )
+        @functools.wraps(command)
+        def with_moment(
+            *arguments: Any,
+            older: datetime.timedelta | None,
+            before: datetime.datetime | None,
+            **options: Any,
+        ) -> int:
+            if older is not None and before is not None:
+                raise click.UsageError("--older and --before are one rule: leave one of them out")
+            if older is not None:
+                before = datetime.datetime.now(datetime.timezone.utc) - older
+            return command(*arguments, before=before, **options)
+
+        return with_moment
+
+    return decorate
+
+
+def _date(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> datetime.datetime | None:
+    if not text:
+        return None
+    try:
+        date = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not valid; valid: 2026-11-30 or 2026-11-30T12:00"
+        ) from None
+    return date if date.tzinfo else date.replace(tzinfo=datetime.timezone.utc)
 
 
 def leak_limits(command: Callable[..., int]) -> Callable[..., int]:

@@ -23,6 +23,7 @@ __all__ = [
     "ApplyResult",
     "BoardResult",
     "BoardRow",
+    "CompactionResult",
     "ComparisonResult",
     "DeployResult",
     "HistoryResult",
@@ -121,6 +122,19 @@ class PruningResult(_Result, frozen=True):
     runs: list[str]
     other_files: list[str]
     freed_bytes: int
+    kept: list[str]
+
+
+class CompactionResult(_Result, frozen=True):
+    """Files that got another form, or would get it, and what stays as it is."""
+
+    is_dry_run: bool
+    #: Paths in the new form.
+    runs: list[str]
+    #: The number of files, traces included, and their sizes.
+    files: int
+    before_bytes: int
+    after_bytes: int
     kept: list[str]
 
 
@@ -342,6 +356,8 @@ _RESULTS: dict[str, tuple[Any, ...]] = {
     "history": (HistoryResult,),
     "runs list": (RunsResult,),
     "runs prune": (PruningResult,),
+    "runs compact": (CompactionResult,),
+    "runs expand": (CompactionResult,),
     "doctor": (PartsResult,),
     "fit": (FitAnswer,),
     "apply": (ApplyResult, ComparedProgram, DeployResult),

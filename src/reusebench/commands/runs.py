@@ -1,27 +1,24 @@
-"""`reusebench runs`: the list of stored runs, and the removal of old ones."""
+"""`reusebench runs`: the list of stored runs, their removal, and their compaction."""
 
 from __future__ import annotations
 
-import datetime
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 from tabulate import tabulate
 
+from reusebench.commands.amounts import count, mib
 from reusebench.commands.groups import CommandGroup
 from reusebench.commands.known_runs import board_storages
-from reusebench.commands.options import storage, storages
-from reusebench.commands.reply import give, json_option, say, warn
-from reusebench.commands.results import PruningResult, RunRow, RunsResult
+from reusebench.commands.options import storages
+from reusebench.commands.reply import give, json_option, warn
+from reusebench.commands.results import RunRow, RunsResult
+from reusebench.commands.runs_compact import compact, expand
+from reusebench.commands.runs_prune import prune
 from reusebench.storage.board_storage import board_storage
-from reusebench.storage.errors import StorageError
-from reusebench.storage.maintenance.inventory import RunFiles, take_inventory
-from reusebench.storage.maintenance.pruning import Pruning, plan_pruning, remove, runs_before
+from reusebench.storage.maintenance.inventory import take_inventory
 from reusebench.storage.runs import RunSummary
-from reusebench.system.cache import remove_leftovers
-from reusebench.system.files import printable
 
 __all__ = ["runs"]
 
@@ -42,7 +39,11 @@ _COLUMNS = {
 
 @click.group(cls=CommandGroup)
 def runs() -> None:
-    """List stored runs; remove old ones."""
+    """List stored runs; remove old ones; compact a storage."""
+
+
+for _command in (prune, compact, expand):
+    runs.add_command(_command)
 
 
 @runs.command("list")
@@ -88,10 +89,10 @@ def _list_lines(result: RunsResult, runs: Sequence[RunSummary]) -> Iterator[str]
             disable_numparse=True,
             colalign=list(_COLUMNS.values()),
         )
-    count = _count(result.total, "run")
+    total = count(result.total, "run")
     if len(rows) < result.total:
-        count += f", {len(rows)} of them above"
-    yield f"{count}, {_mib(result.total_bytes)} MiB with traces"
+        total += f", {len(rows)} of them above"
+    yield f"{total}, {mib(result.total_bytes)} MiB with traces"
 
 
 def _row(run: RunSummary, size_bytes: int) -> RunRow:
@@ -111,117 +112,6 @@ def _row(run: RunSummary, size_bytes: int) -> RunRow:
     )
 
 
-def _date(
-    context: click.Context, option: click.Parameter, text: str | None
-) -> datetime.datetime | None:
-    if not text:
-        return None
-    try:
-        date = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is not valid; valid: 2026-11-30 or 2026-11-30T12:00"
-        ) from None
-    return date if date.tzinfo else date.replace(tzinfo=datetime.timezone.utc)
-
-
-@runs.command()
-@click.option("--keep", type=click.IntRange(0), metavar="N", help="Remove all but the newest N.")
-@click.option(
-    "--before",
-    "date",
-    metavar="DATE",
-    callback=_date,
-    help="Remove older runs: 2026-11-30 (UTC).",
-)
-@click.option("--named", is_flag=True, help="Remove runs with a name too.")
-@click.option(
-    "--cache", is_flag=True, help="Remove files that killed processes left in the cache; no runs."
-)
-@click.option("--dry-run", is_flag=True, help="Remove nothing.")
-@storage
-@json_option
-def prune(
-    keep: int | None,
-    date: datetime.datetime | None,
-    named: bool,
-    cache: bool,
-    dry_run: bool,
-    storage: Path,
-) -> int:
-    """Remove old runs with their traces.
-
-    Traces without a run and unfinished files go too, a day after their last change. Runs with a
-    name of --benchmark-save stay. There is no confirmation: --dry-run prints what would go.
-
-    Exits with 1 if a stored file could not be read.
-    """
-    if cache:
-        if named or (keep, date) != (None, None):
-            raise click.UsageError("--cache removes no run: leave out --keep, --before and --named")
-        return _prune_cache(dry_run)
-    if (keep is None) == (date is None):
-        raise click.UsageError("name the runs that are old, by --keep N or by --before DATE")
-    folders = board_storages(storage)
-    if len(folders) > 1:
-        names = ", ".join(map(str, folders))
-        raise StorageError(
-            f"{storage} has the storages of several boards. Name one with --storage DIR: {names}"
-        )
-    inventory = take_inventory(folders[0])
-    if not inventory.runs:
-        raise StorageError(
-            f"there is no run in {folders[0]}: it is no storage, and nothing in it is removed"
-        )
-    if date:
-        old: Sequence[RunFiles] = runs_before(inventory.runs, date)
-    else:
-        old = inventory.runs[: max(0, len(inventory.runs) - (keep or 0))]
-    pruning = plan_pruning(inventory, old, named, time.time(), by_date=date is not None)
-    result = PruningResult(
-        is_dry_run=dry_run,
-        runs=[str(stored.run.path) for stored in pruning.runs],
-        other_files=[str(file.path) for file in (*pruning.traces, *pruning.leftovers)],
-        freed_bytes=pruning.freed_bytes,
-        kept=list(_kept(pruning)),
-    )
-    give(result, _pruning_lines(pruning))
-    if not dry_run:
-        try:
-            remove(pruning, inventory.storage)
-        except OSError as error:
-            raise StorageError(
-                f"{printable(str(error.filename))} cannot be removed ({error.strerror}). It and"
-                " what follows it are still there; the same command goes on"
-            ) from None
-    say(_freed(pruning.freed_bytes, dry_run))
-    for file in inventory.bad_files:
-        warn(file)
-    return 1 if inventory.bad_files else 0
-
-
-def _prune_cache(dry_run: bool) -> int:
-    """Remove files without an owner, and print each with its size."""
-    freed_bytes = 0
-    paths = []
-    try:
-        for leftover in remove_leftovers(dry_run):
-            say(f"{_mib(leftover.size_bytes):>10} MiB  {leftover.path}")
-            paths.append(str(leftover.path))
-            freed_bytes += leftover.size_bytes
-    except OSError as error:
-        raise StorageError(
-            f"{error.filename} cannot be removed ({error.strerror}): remove it yourself"
-        ) from None
-    result = PruningResult(dry_run, runs=[], other_files=paths, freed_bytes=freed_bytes, kept=[])
-    give(result, [_freed(freed_bytes, dry_run)])
-    return 0
-
-
-def _freed(size_bytes: int, dry_run: bool) -> str:
-    return f"{_mib(size_bytes)} MiB {'would be removed' if dry_run else 'removed'}"
-
-
 def _cells(run: RunSummary, row: RunRow) -> Sequence[str]:
     return (
         str(run.number or _NONE),
@@ -232,55 +122,5 @@ def _cells(run: RunSummary, row: RunRow) -> Sequence[str]:
         ", ".join(row.runtimes),
         str(row.ok),
         str(row.failed),
-        _mib(row.size_bytes),
+        mib(row.size_bytes),
     )
-
-
-def _pruning_lines(pruning: Pruning) -> Iterator[str]:
-    """Yield every file that goes, their counts, and the old runs that stay."""
-    yield from (
-        f"{stored.run.moment}  {printable(str(stored.run.path))}" for stored in pruning.runs
-    )
-    yield from (f"  {printable(str(file.path))}" for file in (*pruning.traces, *pruning.leftovers))
-    yield f"{_count(len(pruning.runs), 'run')} with {_count(len(pruning.traces), 'trace')}"
-    if pruning.leftovers:
-        yield f"{_count(len(pruning.leftovers), 'file')} that no run has, a day old or more"
-    yield from _kept(pruning)
-
-
-def _kept(pruning: Pruning) -> Iterator[str]:
-    """Yield a sentence for each reason for which old runs stay."""
-    if pruning.named:
-        names = ", ".join(dict.fromkeys(stored.run.name for stored in pruning.named))
-        yield (
-            f"kept for the name: {_count(len(pruning.named), 'run')} ({names}); --named removes"
-            " named runs too"
-        )
-    if pruning.undated:
-        yield (
-            f"kept: {_runs(pruning.undated)} with a date that cannot be right, as when the clock"
-            " was not set; --keep N goes by their numbers"
-        )
-    if pruning.growing:
-        yield f"kept: {_runs(pruning.growing)} that may still be measured"
-    if pruning.linked:
-        yield f"kept: {_runs(pruning.linked)} behind links, which are not followed"
-    if pruning.unclear:
-        count = _count(len(pruning.unclear), "trace")
-        yield (
-            f"kept: {count} that no run has, for they may be of a damaged file, which is never"
-            " removed"
-        )
-
-
-def _runs(runs: Sequence[RunFiles]) -> str:
-    """Return the number of runs and their names."""
-    return f"{_count(len(runs), 'run')} ({', '.join(str(stored.run) for stored in runs)})"
-
-
-def _mib(size_bytes: int) -> str:
-    return f"{size_bytes / 2**20:,.2f}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,34 +1,45 @@
-"""The compacted form of stored files: the same content as xz, under a name that ends in `.xz`.
+"""The forms of stored files, by the ends of their names: plain, `.gz`, and compacted as `.xz`.
 
-A run's `x.json` becomes `x.json.xz`, a trace's `x.json.gz` becomes `x.json.xz`. While a file
-changes its form both are there, with the same content.
+Compacted, a run's `x.json` becomes `x.json.xz`, and a trace's `x.json.gz` becomes `x.json.xz`.
+While a file changes its form both are there, with the same content.
 """
 
 from __future__ import annotations
 
 import errno
+import gzip
+import re
+import zlib
 from collections.abc import Callable
 from types import ModuleType
 from typing import TypeVar
 
+from reusebench.system.files import UNFINISHED
+
 __all__ = [
+    "UNFINISHED_FORM",
+    "beginning",
     "compacted_name",
+    "decoded",
+    "encoded",
     "in_either_form",
     "is_compacted",
-    "pack",
     "plain_name",
-    "unpack",
-    "unpack_beginning",
+    "plain_trace_name",
 ]
 
+#: Name of a file that is being written in another form; a kill may leave it.
+UNFINISHED_FORM = re.compile(rf"\..+\.json(\.gz|\.xz)?\.[0-9]+{re.escape(UNFINISHED)}")
 _XZ = ".xz"
 _GZIP = ".gz"
-#: Level of compression. With a lower one traces take a fifth more.
+#: zlib's wbits for the gzip format.
+_GZIP_BITS = 31
+#: Level of both compressions. With a lower one of xz traces take a fifth more.
 _LEVEL = 6
-#: Bounds of the distance of repetitions that are found. Packing takes ten times as much memory.
+#: Bounds of the distance of repetitions that xz finds. Packing takes ten times as much memory.
 _LEAST_WINDOW = 4 << 10
 _MOST_WINDOW = 8 << 20
-#: Limit of the memory for unpacking; ours takes little more than _MOST_WINDOW.
+#: Limit of the memory for unpacking xz; ours takes little more than _MOST_WINDOW.
 _MOST_MEMORY = 64 << 20
 
 _Read = TypeVar("_Read")
@@ -40,13 +51,18 @@ def is_compacted(name: str) -> bool:
 
 
 def compacted_name(name: str) -> str:
-    """Return the name of the compacted form of a plain run or trace."""
+    """Return the name of the compacted form of this run or trace."""
     return name.removesuffix(_GZIP) + _XZ
 
 
 def plain_name(name: str) -> str:
     """Return the name of a run's file in its plain form."""
     return name.removesuffix(_XZ)
+
+
+def plain_trace_name(name: str) -> str:
+    """Return the name of a trace in its plain form, by which a result names it."""
+    return name.removesuffix(_XZ) + _GZIP if is_compacted(name) else name
 
 
 def in_either_form(read: Callable[[str], _Read], name: str) -> _Read:
@@ -66,8 +82,12 @@ def in_either_form(read: Callable[[str], _Read], name: str) -> _Read:
         raise missing
 
 
-def pack(content: bytes) -> bytes:
-    """Return the compacted content; raise OSError if this Python cannot make it."""
+def encoded(name: str, content: bytes) -> bytes:
+    """Return the content of a file of this name; raise OSError if this Python cannot make it."""
+    if name.endswith(_GZIP):
+        return gzip.compress(content, _LEVEL, mtime=0)
+    if not is_compacted(name):
+        return content
     lzma = _lzma()
     # A window as large as the content is enough; the default takes 94 MiB.
     window = min(max(len(content), _LEAST_WINDOW), _MOST_WINDOW)
@@ -76,40 +96,50 @@ def pack(content: bytes) -> bytes:
     return packed
 
 
-def unpack(packed: bytes, at_most_bytes: int) -> bytes:
-    """Return the plain content.
+def decoded(name: str, content: bytes, at_most_bytes: int) -> bytes:
+    """Return the content that a file of this name stands for.
 
-    Raises ValueError if it is damaged, and OSError if it exceeds `at_most_bytes` or if this Python
-    cannot read it.
+    Raises ValueError if the file is damaged, and OSError if the result exceeds `at_most_bytes` or
+    if this Python cannot read it.
     """
-    unpacking = _Unpacking()
-    content = unpacking.first(packed, at_most_bytes + 1)
-    if len(content) > at_most_bytes:
+    if not name.endswith((_GZIP, _XZ)):
+        return content
+    unpacking = _Unpacking(name)
+    unpacked = unpacking.first(content, at_most_bytes + 1)
+    if len(unpacked) > at_most_bytes:
         raise OSError(
             errno.EFBIG, f"it has more than {at_most_bytes:,} bytes, the most that is read"
         )
     unpacking.check_end()
-    return content
+    return unpacked
 
 
-def unpack_beginning(packed: bytes, at_most_bytes: int) -> bytes:
-    """Return the beginning of the plain content, by that of the packed; raise as `unpack` does."""
-    return _Unpacking().first(packed, at_most_bytes)
+def beginning(name: str, content: bytes, at_most_bytes: int) -> bytes:
+    """Return the first bytes of the content of a `.gz` or `.xz`; raise as `decoded` does.
+
+    `content` may be the beginning of the file.
+    """
+    return _Unpacking(name).first(content, at_most_bytes)
 
 
 class _Unpacking:
-    """The unpacking of one file, with limited memory."""
+    """The unpacking of one `.gz` or `.xz`, with limited memory."""
 
-    def __init__(self) -> None:
-        self._lzma = _lzma()
-        self._stream = self._lzma.LZMADecompressor(self._lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
+    def __init__(self, name: str) -> None:
+        self._error: type[Exception] = zlib.error
+        if is_compacted(name):
+            lzma = _lzma()
+            self._stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
+            self._error = lzma.LZMAError
+        else:
+            self._stream = zlib.decompressobj(_GZIP_BITS)
 
-    def first(self, packed: bytes, at_most_bytes: int) -> bytes:
+    def first(self, content: bytes, at_most_bytes: int) -> bytes:
         try:
-            content: bytes = self._stream.decompress(packed, max_length=at_most_bytes)
-        except self._lzma.LZMAError as error:
+            unpacked: bytes = self._stream.decompress(content, at_most_bytes)
+        except self._error as error:
             raise ValueError(f"its compression: {error}") from None
-        return content
+        return unpacked
 
     def check_end(self) -> None:
         if not self._stream.eof:
@@ -125,7 +155,6 @@ def _lzma() -> ModuleType:
         import lzma
     except ImportError:
         raise OSError(
-            errno.ENOSYS,
-            "it is compacted as xz, and this Python has no module lzma; use one that has it",
+            errno.ENOSYS, "xz needs the module lzma, which this Python lacks; use one that has it"
         ) from None
     return lzma

@@ -1,20 +1,25 @@
-"""Sizes and gate limits as users write them: `512MiB`, `application_memory:2%+512KiB`."""
+"""Sizes, ages and gate limits as users write them: `512MiB`, `90d`, `application_memory:2%`."""
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import re
 from dataclasses import dataclass
 
 from reusebench.storage.metrics import BYTES, NANOSECONDS, Metric, UnknownMetric, find_metric
 
-__all__ = ["GateLimit", "LimitInvalid", "parse_limit", "parse_size"]
+__all__ = ["GateLimit", "LimitInvalid", "parse_age", "parse_limit", "parse_size"]
 
 #: Key: a metric's unit, then the suffix of a number; value: the factor. A rate has no suffix.
 _UNITS = {
     BYTES: {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30},
     NANOSECONDS: {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9},
 }
+#: Days of the units of an age.
+_AGES = {"h": 1 / 24, "d": 1, "w": 7, "y": 365}
+#: An age that no run has, and a date can still be that much earlier.
+_OLDEST = datetime.timedelta(days=365 * 1000)
 #: Bytes that a 64-bit address can tell apart; no memory has more.
 _ADDRESSES = 2**64
 _PART = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z%]*)")
@@ -90,3 +95,14 @@ def parse_size(text: str) -> int:
             f"{text!r} is not a size; valid: a number with {', '.join(units)}, as 512MiB"
         )
     return int(size_bytes)
+
+
+def parse_age(text: str) -> datetime.timedelta:
+    """Return a span of time; raise argparse.ArgumentTypeError."""
+    match = _PART.fullmatch(text)
+    if not match or match["unit"] not in _AGES:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an age; valid: a number with {', '.join(_AGES)}, as 90d"
+        )
+    days = float(match["number"]) * _AGES[match["unit"]]
+    return datetime.timedelta(days=min(days, _OLDEST.days))

@@ -24,7 +24,7 @@ import msgspec
 from reusebench.measured.messages import Message
 from reusebench.samplers.readings import Environment
 from reusebench.storage.board_storage import board_name
-from reusebench.storage.compacted import in_either_form, is_compacted, plain_name, unpack
+from reusebench.storage.compacted import decoded, in_either_form, plain_name
 from reusebench.storage.decoding import decode_stored
 from reusebench.storage.errors import StorageError
 from reusebench.storage.recorded_program import PROGRAM_SCHEMA, Program
@@ -36,6 +36,7 @@ __all__ = [
     "BOARDS",
     "CUT_OFF",
     "FINISHED",
+    "MOST_RUN_BYTES",
     "NO_END",
     "PROGRAMS",
     "RUNNING",
@@ -267,8 +268,7 @@ def read_run_file(path: Path) -> StoredRun | BadFile | None:
 def _content(name: str) -> tuple[Path, bytes]:
     """Return the path, and the plain content of the file there."""
     path = Path(name)
-    content = read_regular(path, MOST_RUN_BYTES)
-    return path, unpack(content, MOST_RUN_BYTES) if is_compacted(name) else content
+    return path, decoded(name, read_regular(path, MOST_RUN_BYTES), MOST_RUN_BYTES)
 
 
 def _stored_run(path: Path, document: _Document) -> StoredRun | None:

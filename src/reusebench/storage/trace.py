@@ -9,14 +9,13 @@ import contextlib
 import gzip
 import re
 import warnings
-import zlib
 from pathlib import Path
 from typing import Optional, TypeVar
 
 import msgspec
 
 from reusebench.accounting.ledger import Ledger
-from reusebench.storage.compacted import in_either_form, is_compacted, unpack, unpack_beginning
+from reusebench.storage.compacted import beginning, decoded, in_either_form
 from reusebench.storage.decoding import MOST_BYTES, check_lengths, decode_stored
 from reusebench.storage.recorded_program import RecordedProcess
 from reusebench.system.files import UNFINISHED, open_inside, replacing
@@ -36,7 +35,6 @@ __all__ = [
     "Trace",
     "is_trace",
     "read_trace",
-    "unpacked_trace",
     "write_trace",
 ]
 
@@ -48,8 +46,6 @@ UNFINISHED_TRACE = re.compile(rf"\..+\.json\.(gz|xz)\.[0-9]+{re.escape(UNFINISHE
 #: First bytes of an unpacked trace.
 _BEGINNINGS = (b'{"barriers":', b'{"timeline":')
 _BLOCK = 4096
-#: zlib's wbits for the gzip format.
-_GZIP = 31
 
 
 class Timeline(msgspec.Struct, frozen=True):
@@ -182,9 +178,9 @@ def write_trace(storage: Path, run: str, name: str, trace: Trace | ProgramTrace)
 def read_trace(storage: Path, relative: str, kind: type[_Trace]) -> _Trace | None:
     """Return the trace; None if its file is lost or damaged, or its path leaves the storage."""
     try:
-        content = in_either_form(lambda name: unpacked_trace(storage, name), relative)
+        content = in_either_form(lambda name: _unpacked(storage, name), relative)
         return decode_stored(content, kind)
-    except (OSError, EOFError, ValueError, RecursionError, msgspec.DecodeError, zlib.error):
+    except (OSError, ValueError, RecursionError, msgspec.DecodeError):
         return None
 
 
@@ -192,27 +188,12 @@ def is_trace(storage: Path, relative: str) -> bool:
     """Whether the file at this path inside the storage begins as a trace does."""
     try:
         with open_inside(storage, relative) as file:
-            packed = file.read(_BLOCK)
-        if is_compacted(relative):
-            beginning = unpack_beginning(packed, _BLOCK)
-        else:
-            beginning = zlib.decompressobj(_GZIP).decompress(packed, _BLOCK)
-    except (OSError, ValueError, zlib.error):
+            first = beginning(relative, file.read(_BLOCK), _BLOCK)
+    except (OSError, ValueError):
         return False
-    return beginning.startswith(_BEGINNINGS)
+    return first.startswith(_BEGINNINGS)
 
 
-def unpacked_trace(storage: Path, relative: str) -> bytes:
-    """Return the JSON of the trace in this file inside the storage.
-
-    Raises OSError, ValueError, EOFError or zlib.error if it is missing, damaged or too large.
-    """
+def _unpacked(storage: Path, relative: str) -> bytes:
     with open_inside(storage, relative) as file:
-        content = file.read(MOST_BYTES)
-    if is_compacted(relative):
-        return unpack(content, MOST_BYTES)
-    unpacking = zlib.decompressobj(_GZIP)
-    unpacked = unpacking.decompress(content, MOST_BYTES)
-    if not unpacking.eof:
-        raise EOFError
-    return unpacked
+        return decoded(relative, file.read(MOST_BYTES), MOST_BYTES)

@@ -18,6 +18,7 @@ from typing import BinaryIO
 __all__ = [
     "TEMPORARY_NAME",
     "UNFINISHED",
+    "folder_inside",
     "inside",
     "keep_writing_to_user",
     "leftovers_of",
@@ -97,7 +98,7 @@ def open_inside(folder: Path, relative: str) -> BinaryIO:
     The path may come from a file of ours.
     """
     path = folder / relative
-    with _folder_inside(folder, relative) as (within, name):
+    with folder_inside(folder, relative) as (within, name):
         # Checked before opening, as in open_regular.
         _check_regular(os.stat(name, dir_fd=within, follow_symlinks=False), path)
         return _regular(os.open(name, _READ | os.O_NOFOLLOW, dir_fd=within), path)
@@ -109,7 +110,7 @@ def remove_inside(folder: Path, relative: str) -> None:
     No link below the folder is followed, whatever anybody puts there meanwhile. Raises OSError if
     the path is neither a regular file nor an empty folder.
     """
-    with _folder_inside(folder, relative) as (within, name):
+    with folder_inside(folder, relative) as (within, name):
         status = os.stat(name, dir_fd=within, follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode):
             os.rmdir(name, dir_fd=within)
@@ -119,7 +120,7 @@ def remove_inside(folder: Path, relative: str) -> None:
 
 
 @contextmanager
-def _folder_inside(folder: Path, relative: str) -> Iterator[tuple[int, str]]:
+def folder_inside(folder: Path, relative: str) -> Iterator[tuple[int, str]]:
     """Yield the open folder of the path's last part, and that part."""
     parts = PurePosixPath(relative).parts
     if not parts or parts[0] == "/" or ".." in parts or "\0" in relative:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from reusebench.storage.compacted import UNFINISHED_FORM, plain_trace_name
 from reusebench.storage.run_file import (
     UNFINISHED_NAME,
     BadFile,
@@ -24,11 +25,23 @@ from reusebench.storage.run_file import (
 from reusebench.storage.runs import Run, run_of
 from reusebench.storage.trace import TRACE_NAME, TRACES, UNFINISHED_TRACE
 
-__all__ = ["AuxiliaryFile", "Inventory", "RunFiles", "take_inventory"]
+__all__ = [
+    "LEFT_AFTER_S",
+    "AuxiliaryFile",
+    "Inventory",
+    "RunFiles",
+    "take_inventory",
+    "trace_folders",
+]
+
+#: Age since the last change at which an unfinished run, or a file without a run, counts as left
+#: over. A younger one may belong to a session that is still measuring.
+LEFT_AFTER_S = 24 * 60 * 60
 
 #: Name of a folder of traces: the id of a session, which is the start of a UUID in hexadecimal
 #: digits; or the time and the process of a recording.
 _RUN_ID = re.compile(r"[0-9a-f]{12}|\d{8}_\d{6}-\d+")
+_TRACE_FOLDER = re.compile(rf"{TRACES}/({_RUN_ID.pattern})")
 
 
 @dataclass(frozen=True)
@@ -65,7 +78,7 @@ class Inventory:
     #: The oldest first.
     runs: Sequence[RunFiles]
     bad_files: Sequence[BadFile]
-    #: Key: path of a trace, relative to the storage.
+    #: Key: path of a trace, relative to the storage, as results name it; both forms are one.
     traces: Mapping[str, AuxiliaryFile]
     #: Files that are being written, or were when the power went off.
     unfinished: Sequence[AuxiliaryFile]
@@ -85,8 +98,15 @@ def take_inventory(storage: Path) -> Inventory:
         in_folder = list(_own_files(folder, TRACE_NAME))
         newest_s = max((trace.changed_at_s for trace in in_folder), default=0.0)
         for trace in in_folder:
-            traces[_inside(storage, trace.path)] = replace(trace, changed_at_s=newest_s)
+            name = plain_trace_name(_inside(storage, trace.path))
+            other_bytes = traces[name].size_bytes if name in traces else 0
+            traces[name] = replace(
+                trace, size_bytes=trace.size_bytes + other_bytes, changed_at_s=newest_s
+            )
         unfinished += _own_files(folder, UNFINISHED_TRACE)
+
+    for folder in _own_paths(storage, re.compile(".+", re.DOTALL)):
+        unfinished += _own_files(folder, UNFINISHED_FORM)
 
     runs: list[RunFiles] = []
     bad_files: list[BadFile] = []
@@ -131,6 +151,15 @@ def _traces_of(file: StoredRun) -> Iterator[str]:
         yield from (repeat.trace for repeat in result.info.repeats if repeat.trace)
     for program in file.programs:
         yield from (repeat.trace for repeat in program.repeats if repeat.trace)
+
+
+def trace_folders(file: StoredRun) -> set[str]:
+    """Return the folders of the run's traces, relative to the storage.
+
+    All traces in them belong to the run, also those that it does not name.
+    """
+    folders = {name.rpartition("/")[0] for name in _traces_of(file)}
+    return {folder for folder in folders if _TRACE_FOLDER.fullmatch(folder)}
 
 
 def _own_files(folder: Path, name: re.Pattern[str]) -> Iterator[AuxiliaryFile]:

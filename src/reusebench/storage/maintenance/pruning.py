@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reusebench.storage.maintenance.inventory import AuxiliaryFile, Inventory, RunFiles
+from reusebench.storage.compacted import compacted_name, plain_name, plain_trace_name
+from reusebench.storage.maintenance.exclusion import excluding_others
+from reusebench.storage.maintenance.inventory import (
+    LEFT_AFTER_S,
+    AuxiliaryFile,
+    Inventory,
+    RunFiles,
+)
+from reusebench.storage.runs import RunSummary
 from reusebench.storage.trace import is_trace
 from reusebench.system.files import remove_inside
 
-__all__ = ["Pruning", "plan_pruning", "remove", "runs_before"]
-
-#: Age since the last change at which an unfinished run, or a file without a run, counts as left
-#: over. A younger one may belong to a session that is still measuring.
-_LEFT_AFTER_S = 24 * 60 * 60
+__all__ = ["Pruning", "by_storage", "is_before", "plan_pruning", "remove"]
 
 
 @dataclass
@@ -47,16 +51,20 @@ class Pruning:
         return files + sum(run.size_bytes for run in self.runs)
 
 
-def runs_before(runs: Sequence[RunFiles], when: datetime.datetime) -> list[RunFiles]:
-    """Return the runs with a date before `when`, even if their clock was wrong."""
-    old = []
-    for stored in runs:
-        recorded_at = datetime.datetime.fromisoformat(stored.run.recorded_at)
-        if not recorded_at.tzinfo:
-            recorded_at = recorded_at.replace(tzinfo=datetime.timezone.utc)
-        if recorded_at < when:
-            old.append(stored)
-    return old
+def by_storage(runs: Iterable[RunSummary]) -> dict[Path, list[RunSummary]]:
+    """Return the runs of each storage, the oldest first."""
+    storages: dict[Path, list[RunSummary]] = {}
+    for run in sorted(runs, key=lambda run: run.order):
+        storages.setdefault(run.path.parent.parent, []).append(run)
+    return storages
+
+
+def is_before(run: RunSummary, when: datetime.datetime) -> bool:
+    """Whether the date of the run is before `when`, even if its clock was wrong."""
+    recorded_at = datetime.datetime.fromisoformat(run.recorded_at)
+    if not recorded_at.tzinfo:
+        recorded_at = recorded_at.replace(tzinfo=datetime.timezone.utc)
+    return recorded_at < when
 
 
 def plan_pruning(
@@ -73,7 +81,7 @@ def plan_pruning(
     """
     pruning = Pruning()
     for stored in old:
-        is_recent = now_s - stored.changed_at_s <= _LEFT_AFTER_S
+        is_recent = now_s - stored.changed_at_s <= LEFT_AFTER_S
         if stored.run.is_named and not with_named:
             pruning.named.append(stored)
         elif by_date and not stored.run.is_dated:
@@ -86,7 +94,7 @@ def plan_pruning(
             pruning.runs.append(stored)
     _plan_traces(inventory, pruning, now_s)
     pruning.leftovers += [
-        file for file in inventory.unfinished if now_s - file.changed_at_s > _LEFT_AFTER_S
+        file for file in inventory.unfinished if now_s - file.changed_at_s > LEFT_AFTER_S
     ]
     return pruning
 
@@ -110,8 +118,10 @@ def _plan_traces(inventory: Inventory, pruning: Pruning, now_s: float) -> None:
 
     for name, trace in sorted(inventory.traces.items()):
         is_of_run = name in removed_traces or _folder(name) in removed_folders
-        is_left = name not in kept_traces and now_s - trace.changed_at_s > _LEFT_AFTER_S
-        if not (is_of_run or is_left) or not is_trace(inventory.storage, name):
+        is_left = name not in kept_traces and now_s - trace.changed_at_s > LEFT_AFTER_S
+        if not (is_of_run or is_left):
+            continue
+        if not is_trace(inventory.storage, _inside(inventory.storage, trace.path)):
             continue
         if is_of_run:
             pruning.traces.append(trace)
@@ -123,14 +133,21 @@ def _plan_traces(inventory: Inventory, pruning: Pruning, now_s: float) -> None:
 
 def remove(pruning: Pruning, storage: Path) -> None:
     """Remove the planned files, runs first, so that no run is ever left without its traces."""
-    runs = [stored.run.path for stored in pruning.runs]
-    files = [file.path for file in (*pruning.traces, *pruning.leftovers)]
-    for path in (*runs, *files):
-        with suppress(FileNotFoundError):
-            remove_inside(storage, path.relative_to(storage).as_posix())
-    for folder in {path.parent for path in files} - {storage}:
+    runs = [_inside(storage, stored.run.path) for stored in pruning.runs]
+    traces = [_inside(storage, trace.path) for trace in pruning.traces]
+    leftovers = [_inside(storage, file.path) for file in pruning.leftovers]
+    plain = [*map(plain_name, runs), *map(plain_trace_name, traces)]
+    with excluding_others(storage):
+        for name in (*plain, *map(compacted_name, plain), *leftovers):
+            with suppress(FileNotFoundError):
+                remove_inside(storage, name)
+    for folder in set(map(_folder, (*traces, *leftovers))) - {""}:
         with suppress(OSError):  # other files are in it
-            remove_inside(storage, folder.relative_to(storage).as_posix())
+            remove_inside(storage, folder)
+
+
+def _inside(storage: Path, path: Path) -> str:
+    return path.relative_to(storage).as_posix()
 
 
 def _folder(name: str) -> str:
