@@ -15,8 +15,6 @@ import numpy as np
 
 #: Cost of an outlier as a share of the penalty of a change: more than two thirds, less than one.
 OUTLIER_SHARE = 0.8
-#: Lengths of the windows whose medians are candidates for levels.
-_WINDOWS = (3, 7, 15, 31, 63)
 #: Distance of two candidates, in standard deviations.
 _SPACING = 0.5
 #: Limit of candidates: more do not make the split better, and cost time.
@@ -43,16 +41,14 @@ def best_levels(
 
 
 def _candidates(values: np.ndarray) -> np.ndarray:
-    """Return the values that a level may have."""
+    """Return the values that a level may have: the lowest of each step of the spacing."""
     pairs = (values[1:] + values[:-1]) / 2
-    candidates = [values, pairs]
-    for window in _WINDOWS:
-        if window <= len(values):
-            windows = np.lib.stride_tricks.sliding_window_view(values, window)
-            candidates.append(np.median(windows, axis=1))
-    sorted_candidates = np.sort(np.concatenate(candidates))
-    _, firsts = np.unique(np.floor(sorted_candidates / _SPACING), return_index=True)
-    distinct: np.ndarray = sorted_candidates[firsts]
+    candidates = np.concatenate([values, pairs])
+    candidates.sort()
+    is_first = np.ones(len(candidates), dtype=bool)
+    steps = np.floor(candidates / _SPACING)
+    np.not_equal(steps[1:], steps[:-1], out=is_first[1:])
+    distinct: np.ndarray = candidates[is_first]
     if len(distinct) > _MOST_CANDIDATES:
         distinct = distinct[np.linspace(0, len(distinct) - 1, _MOST_CANDIDATES).astype(int)]
     return distinct
@@ -61,26 +57,26 @@ def _candidates(values: np.ndarray) -> np.ndarray:
 def _cheapest_path(losses: np.ndarray, penalty: float, outlier_cost: float) -> list[int]:
     """Return the bounds of the cheapest way through the candidates; `losses` are by run."""
     count = len(losses)
-    #: By run: the cheapest candidate of the run before, and those that are entered from it.
-    origins = [0] * count
-    entered = np.zeros(losses.shape, dtype=bool)
-    costs = losses[0].copy()
-    for run in range(1, count):
-        origin = int(costs.argmin())
-        origins[run] = origin
-        switched = costs[origin] + penalty
-        np.greater(costs, switched, out=entered[run])
-        np.minimum(costs, switched, out=costs)
-        costs += losses[run]
+    #: By run: the cost of the cheapest way to each candidate, and to one that is entered there.
+    costs = np.empty(losses.shape)
+    switched = np.full(count, np.inf)
+    before = costs[0]
+    before[:] = losses[0]
+    for run, (now, loss) in enumerate(zip(costs[1:], losses[1:]), 1):
+        switched[run] = least = np.minimum.reduce(before) + penalty
+        np.add(np.minimum(before, least, out=now), loss, out=now)
+        before = now
 
-    level = int(costs.argmin())
+    level = int(costs[-1].argmin())
     bounds = [count]
     end = count
-    for run in range(count - 1, 0, -1):
-        if entered[run, level]:
-            inliers = np.flatnonzero(losses[run:end, level] < outlier_cost)
-            if len(inliers):
-                bounds.insert(0, run + int(inliers[0]))
-            end = run
-            level = origins[run]
-    return [0, *bounds]
+    while True:
+        entered = np.flatnonzero(costs[: end - 1, level] > switched[1:end])
+        if not len(entered):
+            return [0, *bounds]
+        run = int(entered[-1]) + 1
+        inliers = np.flatnonzero(losses[run:end, level] < outlier_cost)
+        if len(inliers):
+            bounds.insert(0, run + int(inliers[0]))
+        end = run
+        level = int(costs[run - 1].argmin())

@@ -16,16 +16,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reusebench.reports.history.level_search import OUTLIER_SHARE, best_levels
+from reusebench.reports.history.wave_search import FINENESS, LEAST_WAVE, waves_at
 
-#: Least number of runs with a drift or with a wave.
+#: Least number of runs with a drift.
 _LEAST_DRIFT = 6
-_LEAST_WAVE = 12
-#: Number of frequencies for each that could be told apart.
-_FINENESS = 5
-#: Least number of periods in a series.
-_LEAST_PERIODS = 0.9
 #: Highest number of frequencies of a wave: the first and its overtones.
 _MOST_TONES = 3
+#: The first run at which a step is tried.
+_FIRST_STEP = 2
 #: Limits of the repetitions of the search.
 _MOST_ROUNDS = 6
 _MOST_PARTS = 12
@@ -193,7 +191,7 @@ class _Search:
         self._prices = Prices(step_price, len(values))
         self._is_excluded = is_excluded
         self._cleaned = self._without_outliers()
-        self._frequencies = _frequencies(times)
+        self._waves = waves_at(times)
 
     def best(self) -> SeriesFit:
         """Return the cheapest fit of all starts."""
@@ -207,7 +205,7 @@ class _Search:
             best = self._settled(shape, trend, best.cost) or best
         while 0 < best.shape.tones < _MOST_TONES:
             shape = replace(best.shape, tones=best.shape.tones + 1)
-            if len(self._values) < _LEAST_WAVE * shape.tones:
+            if len(self._values) < LEAST_WAVE * shape.tones:
                 break
             start = self.regress(best.bounds, shape, best.is_inlier)
             settled = self._settled(shape, start.drift + start.wave, best.cost)
@@ -220,10 +218,9 @@ class _Search:
         """Whether a drift or a wave would be worth its price in a series of one level."""
         basis = _orthonormal(np.ones((len(self._values), 1)))
         rest = self._cleaned - self._cleaned.mean()
-        drift = _gains(basis, rest, (self._times - 0.5)[:, None])[0]
-        return bool(
-            drift > self._prices.drift or self._best_wave(basis, rest)[1] > self._prices.tone
-        )
+        if self._drift_gain(basis, rest) > self._prices.drift:
+            return True
+        return self._waves.best(basis, rest)[1] > self._prices.tone
 
     def _starts(self, flat: SeriesFit) -> Iterator[tuple[Shape, np.ndarray]]:
         """Yield shapes with what they add to each run, to begin the search with."""
@@ -236,13 +233,13 @@ class _Search:
             yield drift, self._trend(bounds, drift)
         if not greedy_shape.is_level:
             yield greedy_shape, self._trend(greedy_bounds, greedy_shape)
-        if len(self._values) < _LEAST_WAVE:
+        if len(self._values) < LEAST_WAVE:
             return
         for has_drift in (False, True):
             for bounds in _distinct(one_level, greedy_bounds, flat.bounds):
                 basis = _orthonormal(design_of(self._times, bounds, Shape(has_drift)))
                 rest = self._cleaned - basis @ (basis.T @ self._cleaned)
-                frequency, gain = self._best_wave(basis, rest)
+                frequency, gain = self._waves.best(basis, rest)
                 if gain > 0:
                     shape = Shape(has_drift, frequency, 1)
                     yield shape, self._trend(bounds, shape)
@@ -316,62 +313,43 @@ class _Search:
             derivative += angles * (sine * np.cos(phases) - cosine * np.sin(phases))
         whole = np.hstack([design, derivative[:, None]])
         step = _least_squares(whole, self._values, fit.is_inlier)[-1]
-        most = 1 / _FINENESS
+        most = 1 / FINENESS
         frequency = shape.frequency + float(np.clip(step, -most, most))
-        low, high = self._frequencies[[0, -1]]
+        low, high = self._waves.frequencies[[0, -1]]
         return replace(shape, frequency=float(np.clip(frequency, low, high)))
 
     def _greedy(self) -> tuple[list[int], Shape]:
         """Return steps, drift and wave that are taken one after another, the best first."""
         values = self._cleaned
         count = len(values)
-        places = np.arange(2, count - 1)
-        steps = np.arange(count)[:, None] >= places
         bounds = [0, count]
         shape = Shape()
         for _ in range(_MOST_PARTS):
             basis = _orthonormal(design_of(self._times, bounds, shape))
             rest = values - basis @ (basis.T @ values)
-            gains = _gains(basis, rest, steps.astype(float)) - self._prices.step
+            gains = _step_gains(basis, rest)
             best = int(gains.argmax())
-            choices = {"step": gains[best]}
+            choices = {"step": gains[best] - self._prices.step}
             if not shape.has_drift:
-                drift = _gains(basis, rest, (self._times - 0.5)[:, None])[0]
-                choices["drift"] = drift - self._prices.drift
+                choices["drift"] = self._drift_gain(basis, rest) - self._prices.drift
             frequency = 0.0
-            if not shape.tones and count >= _LEAST_WAVE:
-                frequency, gain = self._best_wave(basis, rest)
+            if not shape.tones and count >= LEAST_WAVE:
+                frequency, gain = self._waves.best(basis, rest)
                 choices["wave"] = gain - self._prices.tone
             name = max(choices, key=choices.__getitem__)
             if choices[name] <= 0:
                 break
             if name == "step":
-                bounds = sorted({*bounds, int(places[best])})
+                bounds = sorted({*bounds, _FIRST_STEP + best})
             elif name == "drift":
                 shape = replace(shape, has_drift=True)
             else:
                 shape = replace(shape, frequency=frequency, tones=1)
         return bounds, shape
 
-    def _best_wave(self, basis: np.ndarray, rest: np.ndarray) -> tuple[float, float]:
-        """Return the frequency that explains most of the rest, and its gain."""
-        if len(rest) < _LEAST_WAVE:
-            return 0.0, 0.0
-        angles = 2 * np.pi * self._times[:, None] * self._frequencies
-        cosines = _residual(basis, np.cos(angles))
-        sines = _residual(basis, np.sin(angles))
-        cc = (cosines**2).sum(axis=0)
-        ss = (sines**2).sum(axis=0)
-        cs = (cosines * sines).sum(axis=0)
-        c = rest @ cosines
-        s = rest @ sines
-        determinant = cc * ss - cs**2
-        # A wave that levels and drift can make themselves has no determinant.
-        is_own = determinant > 1e-3 * len(rest) ** 2
-        safe = np.where(is_own, determinant, 1.0)
-        gains = np.where(is_own, (ss * c**2 - 2 * cs * c * s + cc * s**2) / safe, 0.0)
-        best = int(gains.argmax())
-        return float(self._frequencies[best]), float(gains[best])
+    def _drift_gain(self, basis: np.ndarray, rest: np.ndarray) -> float:
+        drift = self._times - 0.5
+        return float(_gains(drift @ rest, drift @ drift, drift @ basis, len(rest)))
 
     def _slope_of_distances(self) -> float:
         """Return the median slope between runs that are a tenth of the series apart."""
@@ -393,15 +371,6 @@ class _Search:
         return np.where(is_far, medians, self._values)
 
 
-def _frequencies(times: np.ndarray) -> np.ndarray:
-    """Return the frequencies that a wave may have, in periods per series."""
-    count = len(times)
-    usual = float(np.median(np.diff(times)))
-    most = count / 2 if usual <= 0 else min(0.5 / usual, float(count))
-    most = max(most, 2 * _LEAST_PERIODS)
-    return np.arange(_LEAST_PERIODS, most, 1 / _FINENESS)
-
-
 def _distinct(*bounds: list[int]) -> list[list[int]]:
     return [list(one) for one in dict.fromkeys(map(tuple, bounds))]
 
@@ -410,17 +379,26 @@ def _orthonormal(columns: np.ndarray) -> np.ndarray:
     return np.linalg.qr(columns)[0]
 
 
-def _residual(basis: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    residual: np.ndarray = columns - basis @ (basis.T @ columns)
-    return residual
+def _step_gains(basis: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Return the gain of a step at each run from _FIRST_STEP on, without the last run."""
+    count = len(rest)
+    shown = slice(_FIRST_STEP, count - 1)
+    products = rest[::-1].cumsum()[::-1][shown]
+    explained = basis[::-1].cumsum(axis=0)[::-1][shown]
+    return _gains(products, count - np.arange(count)[shown], explained, count)
 
 
-def _gains(basis: np.ndarray, rest: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return by how much each column alone lessens the sum of squares of the rest."""
-    columns = _residual(basis, columns)
-    norms = (columns**2).sum(axis=0)
-    is_own = norms > 1e-6 * len(rest)
-    gains: np.ndarray = np.where(is_own, (rest @ columns) ** 2 / np.where(is_own, norms, 1), 0)
+def _gains(
+    products: np.ndarray, squares: np.ndarray, explained: np.ndarray, count: int
+) -> np.ndarray:
+    """Return by how much each column alone lessens the sum of squares of the rest.
+
+    By column: its product with the rest, its sum of squares, and its products with the columns of
+    the orthonormal basis.
+    """
+    norms = squares - (explained**2).sum(axis=-1)
+    is_own = norms > 1e-6 * count
+    gains: np.ndarray = np.where(is_own, products**2 / np.where(is_own, norms, 1), 0)
     return gains
 
 
