@@ -19,6 +19,9 @@ OUTLIER_SHARE = 0.8
 _SPACING = 0.5
 #: Limit of candidates: more do not make the split better, and cost time.
 _MOST_CANDIDATES = 1000
+#: Limits of the number of runs that are done at once.
+_LEAST_AHEAD = 16
+_MOST_AHEAD = 512
 
 
 def best_levels(
@@ -56,22 +59,13 @@ def _candidates(values: np.ndarray) -> np.ndarray:
 
 def _cheapest_path(losses: np.ndarray, penalty: float, outlier_cost: float) -> list[int]:
     """Return the bounds of the cheapest way through the candidates; `losses` are by run."""
+    costs, switched = _costs_of_ways(losses, penalty)
     count = len(losses)
-    #: By run: the cost of the cheapest way to each candidate, and to one that is entered there.
-    costs = np.empty(losses.shape)
-    switched = np.full(count, np.inf)
-    before = costs[0]
-    before[:] = losses[0]
-    for run, (now, loss) in enumerate(zip(costs[1:], losses[1:]), 1):
-        switched[run] = least = np.minimum.reduce(before) + penalty
-        np.add(np.minimum(before, least, out=now), loss, out=now)
-        before = now
-
     level = int(costs[-1].argmin())
     bounds = [count]
     end = count
     while True:
-        entered = np.flatnonzero(costs[: end - 1, level] > switched[1:end])
+        entered = np.flatnonzero(costs[: end - 1, level] > switched[: end - 1])
         if not len(entered):
             return [0, *bounds]
         run = int(entered[-1]) + 1
@@ -80,3 +74,36 @@ def _cheapest_path(losses: np.ndarray, penalty: float, outlier_cost: float) -> l
             bounds.insert(0, run + int(inliers[0]))
         end = run
         level = int(costs[run - 1].argmin())
+
+
+def _costs_of_ways(losses: np.ndarray, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return by run the costs of the cheapest ways to the candidates, and to change after it.
+
+    Many runs are done at once, as if no way that changes among them became the cheapest. Their
+    costs are right up to the run at which one does; from there it is done again.
+    """
+    count = len(losses)
+    costs = np.empty(losses.shape)
+    switched = np.empty(count)
+    costs[0] = losses[0]
+    switched[0] = costs[0].min() + penalty
+    run = 0
+    ahead = _MOST_AHEAD
+    while run + 1 < count:
+        sums = losses[run + 1 : run + 1 + ahead].cumsum(axis=0)
+        staying = costs[run] + sums
+        least = staying.min(axis=1)
+        changing = np.empty(sums.shape)
+        changing[0] = switched[run]
+        np.subtract(least[:-1, None] + penalty, sums[:-1], out=changing[1:])
+        np.minimum.accumulate(changing, axis=0, out=changing)
+        changing += sums
+        cheapest = np.minimum(staying, changing, out=changing)
+        now_least = cheapest.min(axis=1)
+        overtaken = np.flatnonzero(now_least < least)
+        done = int(overtaken[0]) + 1 if len(overtaken) else len(least)
+        costs[run + 1 : run + 1 + done] = cheapest[:done]
+        switched[run + 1 : run + 1 + done] = now_least[:done] + penalty
+        run += done
+        ahead = min(_MOST_AHEAD, max(_LEAST_AHEAD, 2 * done))
+    return costs, switched
