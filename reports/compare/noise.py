@@ -94,19 +94,19 @@ def noise_of(
 
     known, freedom = _deviation_of_repeats(earlier)
     between = _deviation_of_runs(earlier, known)
-    least_between = least_deviation_of_runs(metric, values)
+    least_between = least_deviation_of_runs(metric, statistics.fmean(values))
     if between > least_between or not freedom:
         freedom = len(earlier) - 1
     # An outlying repeat must not pass for a change: it widens the noise of its own comparison.
     return Noise(max(own, known), max(between, least_between), freedom, len(earlier))
 
 
-def least_deviation_of_runs(metric: Metric, values: Sequence[float]) -> float:
+def least_deviation_of_runs(metric: Metric, mean: float) -> float:
     """Return the least standard deviation of runs, in addition to that of their repeats."""
     # Counted bytes have no known noise.
     if metric.name not in _KNOWN_PERCENT:
         return 0.0
-    return abs(statistics.fmean(values)) / 100 * _LEAST_RUN_PERCENT[metric.unit]
+    return abs(mean) / 100 * _LEAST_RUN_PERCENT[metric.unit]
 
 
 def _moderated(own: float, own_freedom: int, known: float) -> Noise:

@@ -6,7 +6,6 @@ of runs in which a change may be.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -15,9 +14,9 @@ import numpy as np
 from reusebench.reports.base.student import lower_tail, quantile
 from reusebench.reports.compare.changes import CONFIDENCE
 from reusebench.reports.compare.difference import NO_CHANGE, Difference
-from reusebench.reports.compare.noise import RunValues
 from reusebench.reports.history.series_fit import SeriesFit, fit_series, refitted
 from reusebench.reports.history.series_noise import Fitted, series_noise
+from reusebench.reports.history.series_runs import SeriesRuns
 from reusebench.storage.metrics import Metric
 
 #: Least length of a series with change points.
@@ -98,13 +97,13 @@ class SeriesChanges:
     #: Key: a run that is far from its level, without being one; value: its distance.
     outliers: dict[int, float] = field(default_factory=dict)
     #: By run: the level with the drift, and what the wave adds.
-    levels: tuple[float, ...] = ()
-    waves: tuple[float, ...] = ()
+    levels: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    waves: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
 def series_changes(
     metric: Metric,
-    runs: Sequence[RunValues],
+    runs: SeriesRuns,
     times: Sequence[float] | None = None,
     series: int = 1,
 ) -> SeriesChanges:
@@ -113,11 +112,10 @@ def series_changes(
     Their confidence is that of a table with `series` series. `times` are in seconds and in order;
     without them the runs are at equal distances.
     """
-    if not runs:
+    if not len(runs):
         return SeriesChanges()
-    means = np.array([statistics.fmean(run) for run in runs])
     tests = series * (len(runs) - 1)
-    judged = [_Judged(metric, runs, means, axis, tests) for axis in _axes(times, len(runs))]
+    judged = [_Judged(metric, runs, axis, tests) for axis in _axes(times, len(runs))]
     return min(judged, key=lambda one: one.cost).changes()
 
 
@@ -143,24 +141,24 @@ class _Judged:
     def __init__(
         self,
         metric: Metric,
-        runs: Sequence[RunValues],
-        means: np.ndarray,
+        runs: SeriesRuns,
         axis: tuple[np.ndarray, float | None],
         tests: int,
     ) -> None:
         self._metric = metric
         self._runs = runs
-        self._means = means
+        self._means = runs.means
         self._times, self._seconds = axis
         self._tests = tests
-        self._noise = series_noise(metric, runs, means)
+        self._noise = series_noise(metric, runs)
         #: Whether a run is taken for an outlier whatever the fit says.
         self._is_excluded = np.zeros(len(runs), dtype=bool)
         self._fit: SeriesFit | None = None
+        self._significant: list[ChangePoint] = []
         #: In the metric's unit: the first run, and the standard deviation of a run.
-        self._first = float(means[0])
+        self._first = float(runs.means[0])
         self._deviation = self._deviation_of_runs()
-        if len(runs) >= LEAST_RUNS and self._noise.freedom and np.ptp(means):
+        if len(runs) >= LEAST_RUNS and self._noise.freedom and np.ptp(runs.means):
             self._search()
 
     @property
@@ -174,19 +172,18 @@ class _Judged:
         """Return levels, drift, waves and outliers in the metric's unit."""
         fit = self._fit
         if fit is None:
-            level = float(self._means.mean())
-            count = len(self._runs)
-            return SeriesChanges(levels=(level,) * count, waves=(0.0,) * count)
+            levels = np.full(len(self._runs), self._means.mean())
+            return SeriesChanges(levels=levels, waves=np.zeros(len(levels)))
         far = np.flatnonzero(~fit.is_inlier)
         rest = fit.residuals * self._deviation
         levels = self._first + (fit.levels + fit.drift) * self._deviation
         return SeriesChanges(
-            points=tuple(self._points(fit)),
+            points=tuple(self._significant),
             drift=self._drift(fit),
             wave=self._wave(fit),
             outliers={int(run): float(rest[run]) for run in far},
-            levels=tuple(map(float, levels)),
-            waves=tuple(map(float, fit.wave * self._deviation)),
+            levels=levels,
+            waves=fit.wave * self._deviation,
         )
 
     def _search(self) -> None:
@@ -200,7 +197,8 @@ class _Judged:
             self._fit_with_noise()
         while True:
             fit = self._best_fit()
-            doubtful = [point for point in self._points(fit) if not _is_significant(point)]
+            self._significant = list(self._points(fit))
+            doubtful = [point for point in self._significant if not _is_significant(point)]
             if not doubtful:
                 break
             least = max(doubtful, key=lambda point: point.p_value)
@@ -212,12 +210,14 @@ class _Judged:
             before = self._deviation
             values = (self._means - self._first) / before
             fit = fit_series(self._times, values, self._quantile() ** 2, self._is_excluded)
-            trend = (fit.drift + fit.wave) * before
-            rest = fit.residuals * before
             fitted = Fitted(
-                self._means - trend, rest, fit.is_inlier, fit.bounds[1:-1], fit.trend_count
+                self._means - fit.trend * before,
+                fit.residuals * before,
+                fit.is_inlier,
+                fit.bounds[1:-1],
+                fit.trend_count,
             )
-            self._noise = series_noise(self._metric, self._runs, self._means, fitted)
+            self._noise = series_noise(self._metric, self._runs, fitted)
             self._deviation = self._deviation_of_runs()
             self._fit = fit.scaled(before / self._deviation)
             if abs(self._deviation / before - 1) <= _SAME_NOISE:
@@ -253,10 +253,12 @@ class _Judged:
 
     def _deviation_of_runs(self) -> float:
         """Return the standard deviation of a run: runs may differ in the number of repeats."""
-        variance = statistics.fmean(self._noise.error([run]) ** 2 for run in self._runs)
+        variance = self._noise.repeat**2 * self._runs.share_of_repeats + self._noise.run**2
         return max(variance**0.5, _LEAST_NOISE * float(np.ptp(self._means))) or 1.0
 
     def _points(self, fit: SeriesFit) -> Iterator[ChangePoint]:
+        if fit.level_count == 1:
+            return
         covariance = fit.covariance()
         steady = self._first + fit.drift * self._deviation
         for number, run in enumerate(fit.bounds[1:-1]):
@@ -267,8 +269,8 @@ class _Judged:
             error = float(pair[0, 0] + pair[1, 1] - 2 * pair[0, 1]) ** 0.5
             p_value = 2 * lower_tail(self._noise.freedom, -abs(float(change)) / error)
             earliest, latest = _range(fit, start, run, end)
-            before = [value for one in self._runs[start:run] for value in one]
-            after = [value for one in self._runs[run:end] for value in one]
+            before = self._runs.between(start, run)
+            after = self._runs.between(run, end)
             yield ChangePoint(
                 run=run,
                 start=start,
@@ -276,8 +278,8 @@ class _Judged:
                 earliest=earliest,
                 latest=latest,
                 difference=Difference(
-                    base_median=statistics.median(before),
-                    head_median=statistics.median(after),
+                    base_median=float(np.median(before)),
+                    head_median=float(np.median(after)),
                     base_count=len(before),
                     head_count=len(after),
                     base_mean=float(steady[run] + fit.factors[number] * self._deviation),
@@ -325,7 +327,7 @@ def _range(fit: SeriesFit, start: int, run: int, end: int) -> tuple[int, int]:
     An outlier says nothing: beside a change it may belong to either level.
     """
     inliers = np.flatnonzero(fit.is_inlier[start:end]) + start
-    values = (fit.values - fit.drift - fit.wave)[inliers]
+    values = (fit.values - fit.trend)[inliers]
     split = int(np.searchsorted(inliers, run))
     counts = np.arange(1, len(values))
     means = np.cumsum(values)[:-1] / counts

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from reusebench.reports.history.level_search import OUTLIER_SHARE, best_levels
+from reusebench.reports.history.regression import Regression
 from reusebench.reports.history.wave_search import FINENESS, LEAST_WAVE, waves_at
 
 #: Least number of runs with a drift.
@@ -30,8 +31,6 @@ _MOST_PARTS = 12
 _NEGLIGIBLE = 1e-9
 #: A start whose first fit costs this number of steps more than the best one is given up.
 _HOPELESS = 4
-#: What is added to the squares of columns, as a share of the number of runs.
-_RIDGE = 1e-11
 
 
 @dataclass(frozen=True)
@@ -79,13 +78,20 @@ class Shape:
         return not self.has_drift and not self.tones
 
     def columns(self, times: np.ndarray) -> np.ndarray:
-        """Return the columns of the regression: the drift, then each tone's cosine and sine."""
-        columns = [times - 0.5] if self.has_drift else []
+        """Return a row for each column of the regression: drift, then each tone's cosine and sine.
+
+        >>> Shape(has_drift=True).columns(np.array([0.0, 1.0]))
+        array([[-0.5,  0.5]])
+        """
+        columns = np.empty((self.has_drift + 2 * self.tones, len(times)))
+        if self.has_drift:
+            np.subtract(times, 0.5, out=columns[0])
         for tone in range(1, self.tones + 1):
             angles = 2 * np.pi * tone * self.frequency * times
-            columns += [np.cos(angles), np.sin(angles)]
-        matrix: np.ndarray = np.array(columns).reshape(len(columns), len(times)).T
-        return matrix
+            cosine, sine = columns[self.has_drift + 2 * tone - 2 :][:2]
+            np.cos(angles, out=cosine)
+            np.sin(angles, out=sine)
+        return columns
 
 
 @dataclass(frozen=True)
@@ -100,6 +106,8 @@ class SeriesFit:
     shape: Shape
     #: Values of the levels, then factors of the columns of the shape.
     factors: np.ndarray
+    #: What drift and wave add to each run.
+    trend: np.ndarray
     #: Whether the run is no outlier.
     is_inlier: np.ndarray
     cost: float
@@ -130,7 +138,7 @@ class SeriesFit:
     @property
     def residuals(self) -> np.ndarray:
         """The distance of each run from its level with drift and wave."""
-        rest: np.ndarray = self.values - self.levels - self.drift - self.wave
+        rest: np.ndarray = self.values - self.levels - self.trend
         return rest
 
     @property
@@ -141,9 +149,7 @@ class SeriesFit:
     def wave_at(self, times: np.ndarray) -> np.ndarray:
         """Return the values of the wave at these times."""
         first = self.level_count + self.shape.has_drift
-        wave: np.ndarray = (
-            replace(self.shape, has_drift=False).columns(times) @ self.factors[first:]
-        )
+        wave: np.ndarray = self.factors[first:] @ replace(self.shape, has_drift=False).columns(times)
         return wave
 
     def covariance(self) -> np.ndarray:
@@ -153,7 +159,12 @@ class SeriesFit:
 
     def scaled(self, factor: float) -> SeriesFit:
         """Return the same fit in another unit."""
-        return replace(self, values=self.values * factor, factors=self.factors * factor)
+        return replace(
+            self,
+            values=self.values * factor,
+            factors=self.factors * factor,
+            trend=self.trend * factor,
+        )
 
 
 def fit_series(
@@ -179,7 +190,7 @@ def design_of(times: np.ndarray, bounds: Sequence[int], shape: Shape) -> np.ndar
     levels = np.zeros((len(times), len(bounds) - 1))
     for number, (start, end) in enumerate(zip(bounds, bounds[1:])):
         levels[start:end, number] = 1
-    return np.hstack([levels, shape.columns(times)])
+    return np.hstack([levels, shape.columns(times).T])
 
 
 class _Search:
@@ -208,7 +219,7 @@ class _Search:
             if len(self._values) < LEAST_WAVE * shape.tones:
                 break
             start = self.regress(best.bounds, shape, best.is_inlier)
-            settled = self._settled(shape, start.drift + start.wave, best.cost)
+            settled = self._settled(shape, start.trend, best.cost)
             if settled is None:
                 break
             best = settled
@@ -246,9 +257,7 @@ class _Search:
 
     def _trend(self, bounds: list[int], shape: Shape) -> np.ndarray:
         """Return the share of the shape in each run if the levels have these bounds."""
-        fit = self.regress(bounds, shape, ~self._is_excluded)
-        trend: np.ndarray = fit.drift + fit.wave
-        return trend
+        return self.regress(bounds, shape, ~self._is_excluded).trend
 
     def _settled(
         self, shape: Shape, trend: np.ndarray, limit: float = math.inf
@@ -271,7 +280,7 @@ class _Search:
             if fit.cost > limit + _HOPELESS * self._prices.step:
                 return None
             shape = fit.shape
-            trend = fit.drift + fit.wave
+            trend = fit.trend
             known = list(fit.factors[: fit.level_count])
         assert best is not None
         return best if best.cost < limit else None
@@ -282,41 +291,48 @@ class _Search:
         The frequency of a wave moves to the best one near it.
         """
         best: SeriesFit | None = None
+        regression = Regression(self._values, bounds, is_inlier)
+        level_count = len(bounds) - 1
+        outlier = self._prices.outlier
+        price = self._prices.of_parts(level_count - 1, shape)
         for _ in range(_MOST_ROUNDS):
-            design = design_of(self._times, bounds, shape)
-            factors = _least_squares(design, self._values, is_inlier)
-            rest = self._values - design @ factors
-            losses = np.minimum(rest**2, self._prices.outlier)
-            losses[self._is_excluded] = self._prices.outlier
-            cost = float(losses.sum())
-            cost += self._prices.of_parts(len(bounds) - 2, shape)
+            columns = shape.columns(self._times)
+            factors = regression.factors_of(columns)
+            trend = factors[level_count:] @ columns
+            rest = self._values - regression.by_run(factors[:level_count]) - trend
+            squares = rest**2
+            is_inlier = (squares <= outlier) & ~self._is_excluded
+            cost = float(np.where(is_inlier, squares, outlier).sum()) + price
             if best and cost >= best.cost - _NEGLIGIBLE:
                 break
-            now_inlier = (rest**2 <= self._prices.outlier) & ~self._is_excluded
-            best = SeriesFit(self._times, self._values, bounds, shape, factors, now_inlier, cost)
-            is_inlier = now_inlier
-            shape = self._retuned(best, design)
+            best = SeriesFit(
+                self._times, self._values, bounds, shape, factors, trend, is_inlier, cost
+            )
+            if not np.array_equal(is_inlier, regression.is_inlier):
+                regression = Regression(self._values, bounds, is_inlier)
+            elif not shape.tones:
+                break
+            shape = self._retuned(best, columns, regression)
         assert best is not None
         return best
 
-    def _retuned(self, fit: SeriesFit, design: np.ndarray) -> Shape:
+    def _retuned(self, fit: SeriesFit, columns: np.ndarray, regression: Regression) -> Shape:
         """Return the shape with the frequency of a step of Gauss and Newton."""
         shape = fit.shape
         if not shape.tones:
             return shape
-        first = fit.level_count + shape.has_drift
         derivative = np.zeros(len(self._times))
-        for tone in range(1, shape.tones + 1):
-            cosine, sine = fit.factors[first + 2 * tone - 2 : first + 2 * tone]
-            angles = 2 * np.pi * tone * self._times
-            phases = angles * shape.frequency
-            derivative += angles * (sine * np.cos(phases) - cosine * np.sin(phases))
-        whole = np.hstack([design, derivative[:, None]])
-        step = _least_squares(whole, self._values, fit.is_inlier)[-1]
-        most = 1 / FINENESS
-        frequency = shape.frequency + float(np.clip(step, -most, most))
+        waves = columns[shape.has_drift :]
+        factors = fit.factors[fit.level_count + shape.has_drift :]
+        for tone in range(shape.tones):
+            cosine, sine = waves[2 * tone : 2 * tone + 2]
+            of_cosine, of_sine = factors[2 * tone : 2 * tone + 2]
+            derivative += (tone + 1) * (of_sine * cosine - of_cosine * sine)
+        derivative *= 2 * np.pi * self._times
+        step = float(regression.factors_of(np.vstack([columns, derivative]))[-1])
+        frequency = shape.frequency + min(max(step, -1 / FINENESS), 1 / FINENESS)
         low, high = self._waves.frequencies[[0, -1]]
-        return replace(shape, frequency=float(np.clip(frequency, low, high)))
+        return replace(shape, frequency=float(min(max(frequency, low), high)))
 
     def _greedy(self) -> tuple[list[int], Shape]:
         """Return steps, drift and wave that are taken one after another, the best first."""
@@ -400,15 +416,6 @@ def _gains(
     is_own = norms > 1e-6 * count
     gains: np.ndarray = np.where(is_own, products**2 / np.where(is_own, norms, 1), 0)
     return gains
-
-
-def _least_squares(design: np.ndarray, values: np.ndarray, is_inlier: np.ndarray) -> np.ndarray:
-    kept = design[is_inlier]
-    squares = kept.T @ kept
-    # Columns that others can make must not end in an error.
-    squares.flat[:: len(squares) + 1] += _RIDGE * max(1, len(kept))
-    factors: np.ndarray = np.linalg.solve(squares, kept.T @ values[is_inlier])
-    return factors
 
 
 def _middle(values: np.ndarray) -> float:

@@ -7,7 +7,6 @@ left out, and the deviation follows from the others as that of a bell curve woul
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -17,10 +16,10 @@ import numpy as np
 from reusebench.reports.compare.noise import (
     ENOUGH_RUNS,
     Noise,
-    RunValues,
     least_deviation_of_runs,
     noise_of,
 )
+from reusebench.reports.history.series_runs import SeriesRuns
 from reusebench.storage.metrics import Metric
 
 #: Share of outliers among runs, or among repeats. An outlier makes two large differences of
@@ -50,26 +49,25 @@ class Fitted:
     trend_count: int
 
 
-def series_noise(
-    metric: Metric, runs: Sequence[RunValues], means: np.ndarray, fitted: Fitted | None = None
-) -> Noise:
-    """Return the noise of the runs, which have these means.
+def series_noise(metric: Metric, runs: SeriesRuns, fitted: Fitted | None = None) -> Noise:
+    """Return the noise of the runs.
 
     Without a fit it may be too small in a short series, whose largest differences may be changes.
     """
     if len(runs) < ENOUGH_RUNS:
-        return noise_of(metric, (runs,), runs)
+        return noise_of(metric, (runs.lists,), runs.lists)
     trend_count = 0
     if fitted is None:
-        deviation = _first_deviation(means)
+        deviation = _first_deviation(runs.means)
     else:
         deviation = _deviation_left(fitted)
         trend_count = fitted.trend_count
 
-    repeat, freedom = _repeats(runs)
-    explained = repeat**2 * statistics.fmean(1 / len(run) for run in runs)
+    freedom = runs.freedom
+    repeat = trimmed_deviation(runs.distances) if freedom else 0.0
+    explained = repeat**2 * runs.share_of_repeats
     between = math.sqrt(max(0.0, deviation**2 - explained))
-    least = least_deviation_of_runs(metric, [value for run in runs for value in run])
+    least = least_deviation_of_runs(metric, float(runs.values.mean()))
     if between > least or not freedom:
         # Differences of neighbours do not depend on the levels.
         freedom = max(1, len(runs) - 1 - trend_count)
@@ -136,19 +134,3 @@ def _deviation_of_smallest(distances: np.ndarray, dropped: int, strange: int) ->
     # The variance of a standard normal value that lies between -bound and bound.
     variance = 1 - 2 * bound * NormalDist().pdf(bound) / kept_share
     return math.sqrt(float(squares.mean()) / variance)
-
-
-def _repeats(runs: Sequence[RunValues]) -> tuple[float, int]:
-    """Return the standard deviation of repeats within their runs, and its degrees of freedom."""
-    distances = []
-    freedom = 0
-    for run in runs:
-        if len(run) > 1:
-            mean = statistics.fmean(run)
-            # The mean is fitted to the repeats.
-            factor = math.sqrt(len(run) / (len(run) - 1))
-            distances += [factor * (value - mean) for value in run]
-            freedom += len(run) - 1
-    if not freedom:
-        return 0.0, 0
-    return trimmed_deviation(np.array(distances)), freedom
