@@ -20,6 +20,7 @@ from types import SimpleNamespace
 from benchmarks.comparison_accuracy import EARLIER, GROWN, measure, readable_runs
 from benchmarks.quick import parse
 from reusebench.reports.history.change_points import ChangePoint, series_changes
+from reusebench.reports.history.series_runs import SeriesRuns
 from reusebench.storage.metrics import Metric, find_metric
 
 MIB = 2**20
@@ -180,7 +181,7 @@ def score(metric: Metric, made: Sequence[Made]) -> Score:
     count = 0
     near: list[tuple[int, ChangePoint]] = []
     for history in made:
-        points = series_changes(metric, history.runs).points
+        points = series_changes(metric, SeriesRuns.of(history.runs)).points
         near_steps = []
         near_points = set()
         for step in history.steps:

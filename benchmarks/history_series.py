@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from benchmarks.quick import parse
 from reusebench.reports.history.change_points import SeriesChanges, series_changes
+from reusebench.reports.history.series_runs import SeriesRuns
 from reusebench.storage.metrics import find_metric
 
 MIB = 2**20
@@ -173,7 +174,7 @@ def score(made: Sequence[Made]) -> Score:
 
 def found_in(made: Made) -> SeriesChanges:
     """Return the changes of a series, as one of a table with this series alone."""
-    return series_changes(_METRIC, made.runs, made.times)
+    return series_changes(_METRIC, SeriesRuns.of(made.runs), made.times)
 
 
 def share(count: int, total: int) -> str:

@@ -7,12 +7,15 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from reusebench.reports.history.change_points import (
     LEAST_RUNS,
     ChangePoint,
     SeriesChanges,
     series_changes,
 )
+from reusebench.reports.history.series_runs import SeriesRuns
 from reusebench.storage.metrics import Metric
 from reusebench.storage.result import BUSY_PERCENT
 from reusebench.storage.runs import CONDITIONS, Configuration, Run, copies_in
@@ -154,12 +157,14 @@ class History:
         """What the wave adds to the level of each run, by position."""
         return self._continued(self.course.waves)
 
-    def _continued(self, values: Sequence[float]) -> dict[int, float]:
+    def _continued(self, values: np.ndarray) -> dict[int, float]:
         positions = self.series.undisturbed
         if len(positions) < 2:
             return {}
         by_position = {}
-        for start, end, value in zip(positions, [*positions[1:], positions[-1] + 1], values):
+        for start, end, value in zip(
+            positions, [*positions[1:], positions[-1] + 1], values.tolist()
+        ):
             by_position.update(dict.fromkeys(range(start, end), value))
         return by_position
 
@@ -195,7 +200,7 @@ def histories_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[History
 
 def _history(series: MetricSeries, series_count: int) -> History:
     points = [series.points[position] for position in series.undisturbed]
-    values = [point.values for point in points]
+    values = SeriesRuns.of([point.values for point in points])
     course = series_changes(series.metric, values, _seconds(points), series_count)
     return History(series, tuple(_level_changes(series, course)), course)
 

@@ -149,7 +149,9 @@ class SeriesFit:
     def wave_at(self, times: np.ndarray) -> np.ndarray:
         """Return the values of the wave at these times."""
         first = self.level_count + self.shape.has_drift
-        wave: np.ndarray = self.factors[first:] @ replace(self.shape, has_drift=False).columns(times)
+        wave: np.ndarray = self.factors[first:] @ replace(self.shape, has_drift=False).columns(
+            times
+        )
         return wave
 
     def covariance(self) -> np.ndarray:

@@ -32,9 +32,7 @@ class SeriesRuns:
     @property
     def lists(self) -> list[list[float]]:
         """The values by run."""
-        return [
-            self.values[start:end].tolist() for start, end in zip(self.bounds, self.bounds[1:])
-        ]
+        return [self.values[start:end].tolist() for start, end in zip(self.bounds, self.bounds[1:])]
 
     def between(self, start: int, end: int) -> np.ndarray:
         """Return the values of the runs from `start` on, before `end`."""
@@ -61,7 +59,8 @@ class SeriesRuns:
         distances = np.repeat(factors, self.repeats) * (
             self.values - np.repeat(self.means, self.repeats)
         )
-        return distances[np.repeat(self.repeats > 1, self.repeats)]
+        several: np.ndarray = distances[np.repeat(self.repeats > 1, self.repeats)]
+        return several
 
     @cached_property
     def freedom(self) -> int:

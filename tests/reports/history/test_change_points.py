@@ -8,8 +8,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from reusebench.reports.history.change_points import ChangePoint, series_changes
-from reusebench.storage.metrics import find_metric
+from reusebench.reports.history.change_points import (
+    ChangePoint,
+    SeriesChanges,
+    series_changes,
+)
+from reusebench.reports.history.series_runs import SeriesRuns
+from reusebench.storage.metrics import Metric, find_metric
 
 MIB = 2**20
 _MEMORY = find_metric("application_memory_trimmed_over_baseline")
@@ -51,8 +56,17 @@ def seconds(days: Sequence[float]) -> list[float]:
     return [day * 86_400 for day in days]
 
 
+def changes_of(
+    metric: Metric,
+    runs: list[list[float]],
+    times: Sequence[float] | None = None,
+    series: int = 1,
+) -> SeriesChanges:
+    return series_changes(metric, SeriesRuns.of(runs), times, series)
+
+
 def found(runs: list[list[float]], series: int = 1) -> list[ChangePoint]:
-    return list(series_changes(_MEMORY, runs, series=series).points)
+    return list(changes_of(_MEMORY, runs, series=series).points)
 
 
 def test_a_step_is_found_where_it_is() -> None:
@@ -82,7 +96,7 @@ def test_one_odd_run_or_two_are_no_change() -> None:
     runs = noisy((40, 50))
     for place in (17, 18):
         runs[place] = [value + 3 * MIB for value in runs[place]]
-        changes = series_changes(_MEMORY, runs)
+        changes = changes_of(_MEMORY, runs)
         assert changes.points == ()
         assert list(changes.outliers) == list(range(17, place + 1))
         assert changes.outliers[17] == pytest.approx(3 * MIB, rel=0.1)
@@ -117,14 +131,14 @@ def test_exact_figures_change_by_any_amount() -> None:
     runs = [
         [float(level)] * 3 for level in [64 * MIB] * 4 + [64 * MIB + 4096] * 4 + [164 * MIB] * 4
     ]
-    assert [point.run for point in series_changes(_NPU, runs).points] == [4, 8]
-    assert series_changes(_NPU, runs[:4]).points == ()
+    assert [point.run for point in changes_of(_NPU, runs).points] == [4, 8]
+    assert changes_of(_NPU, runs[:4]).points == ()
 
 
 def test_what_shows_no_noise_has_no_change_points() -> None:
     """Three runs, or four of one repeat each, cannot show the noise."""
     assert found(noisy((1, 50), (2, 60))) == []
-    assert series_changes(_MEMORY, [[50.0], [50.0], [60.0], [60.0]]).points == ()
+    assert changes_of(_MEMORY, [[50.0], [50.0], [60.0], [60.0]]).points == ()
 
 
 def test_more_series_ask_for_more() -> None:
@@ -137,7 +151,7 @@ def test_more_series_ask_for_more() -> None:
 @pytest.mark.parametrize("mib", [1.0, -4.0])
 def test_a_drift_is_told_and_is_no_step(mib: float) -> None:
     """A steady change has no change point; its size is within its interval."""
-    changes = series_changes(_MEMORY, added(noisy((100, 50)), rising(100, mib)))
+    changes = changes_of(_MEMORY, added(noisy((100, 50)), rising(100, mib)))
     assert changes.points == ()
     assert changes.wave is None
     assert changes.drift is not None
@@ -148,7 +162,7 @@ def test_a_drift_is_told_and_is_no_step(mib: float) -> None:
 @pytest.mark.parametrize("period", [7, 25, 60, 110])
 def test_a_wave_is_told_and_is_no_step(period: float) -> None:
     """A wave has no change point, from several periods to less than one; its size is told."""
-    changes = series_changes(_MEMORY, added(noisy((100, 50)), waving(range(100), 0.5, period)))
+    changes = changes_of(_MEMORY, added(noisy((100, 50)), waving(range(100), 0.5, period)))
     assert (changes.points, changes.drift) == ((), None)
     assert changes.wave is not None
     assert changes.wave.amplitude == pytest.approx(0.5 * MIB, rel=0.1)
@@ -158,7 +172,7 @@ def test_a_wave_is_told_and_is_no_step(period: float) -> None:
 def test_levels_of_the_days_of_a_week_are_a_wave() -> None:
     """A change that returns every seven runs is a wave of that period, whatever its form."""
     weekly = [1.0 if day % 7 < 2 else 0.0 for day in range(100)]
-    changes = series_changes(_MEMORY, added(noisy((100, 50)), weekly))
+    changes = changes_of(_MEMORY, added(noisy((100, 50)), weekly))
     assert changes.points == ()
     assert changes.wave is not None
     assert changes.wave.runs == pytest.approx(7, rel=0.01)
@@ -169,7 +183,7 @@ def test_a_step_beside_drift_and_wave_is_found_where_it_is() -> None:
     days = irregular(120)
     runs = added(noisy((50, 50), (70, 50.8)), [day / 120 for day in days])
     runs = added(runs, waving(days, 0.5, 30))
-    changes = series_changes(_MEMORY, runs, seconds(days))
+    changes = changes_of(_MEMORY, runs, seconds(days))
     (point,) = changes.points
     assert abs(point.run - 50) <= 1
     assert point.difference.error is not None
@@ -184,12 +198,12 @@ def test_a_drift_by_the_number_of_runs_is_steady_by_runs() -> None:
     """What each run adds is told by the run if the dates are far from regular."""
     days = [10.0 * (run // 20) + run / 100 for run in range(100)]
     runs = added(noisy((100, 50)), rising(100, 5))
-    by_runs = series_changes(_MEMORY, runs, seconds(days))
+    by_runs = changes_of(_MEMORY, runs, seconds(days))
     assert by_runs.points == ()
     assert by_runs.drift is not None
     assert by_runs.drift.seconds is None
     days = irregular(100)
-    by_time = series_changes(_MEMORY, added(noisy((100, 50)), [day / 20 for day in days]), days)
+    by_time = changes_of(_MEMORY, added(noisy((100, 50)), [day / 20 for day in days]), days)
     assert by_time.points == ()
     assert by_time.drift is not None
     assert by_time.drift.seconds == days[-1] - days[0]
@@ -203,10 +217,10 @@ def test_lone_outliers_neither_make_nor_hide_a_step(seed: int) -> None:
     far = [0.0] * 100
     for place in places:
         far[place] = draw.choice((-1, 1)) * draw.uniform(1.5, 8)
-    quiet = series_changes(_MEMORY, added(noisy((100, 50), seed=seed), far))
+    quiet = changes_of(_MEMORY, added(noisy((100, 50), seed=seed), far))
     assert quiet.points == ()
     assert list(quiet.outliers) == places
-    stepped = series_changes(_MEMORY, added(noisy((60, 50), (40, 50.5), seed=seed), far))
+    stepped = changes_of(_MEMORY, added(noisy((60, 50), (40, 50.5), seed=seed), far))
     assert [point.run for point in stepped.points if abs(point.run - 60) <= 1]
     assert len(stepped.points) == 1
     assert list(stepped.outliers) == places
@@ -228,14 +242,14 @@ def test_two_outliers_beside_a_step_are_no_levels(start: int) -> None:
         runs[run] = [value + 3 * MIB for value in runs[run]]
     (point,) = found(runs)
     assert point.earliest <= 40 <= point.latest
-    assert list(series_changes(_MEMORY, runs).outliers) == [start, start + 1]
+    assert list(changes_of(_MEMORY, runs).outliers) == [start, start + 1]
 
 
 def test_a_step_of_a_short_series_is_no_drift() -> None:
     """A large step in the middle of few runs is a step."""
     for seed in range(10):
         runs = noisy((6, 50), (6, 51), seed=seed)
-        changes = series_changes(_MEMORY, runs)
+        changes = changes_of(_MEMORY, runs)
         assert [point.run for point in changes.points] == [6]
         assert changes.drift is None
 
@@ -243,7 +257,7 @@ def test_a_step_of_a_short_series_is_no_drift() -> None:
 def test_few_runs_that_rise_have_no_step() -> None:
     """Ten runs that rise steadily have a drift, and no change point."""
     for seed in range(10):
-        changes = series_changes(_MEMORY, added(noisy((10, 50), seed=seed), rising(10, 3)))
+        changes = changes_of(_MEMORY, added(noisy((10, 50), seed=seed), rising(10, 3)))
         assert changes.points == ()
         assert changes.drift is not None
 
@@ -252,7 +266,7 @@ def test_levels_and_wave_follow_the_runs() -> None:
     """Level, drift and wave together are near each run, in the metric's unit."""
     shape = [drift + wave for drift, wave in zip(rising(100, 1), waving(range(100), 0.5, 20))]
     runs = added(noisy((50, 50), (50, 52), deviation=0.02), shape)
-    changes = series_changes(_MEMORY, runs)
+    changes = changes_of(_MEMORY, runs)
     for run, level, wave in zip(runs, changes.levels, changes.waves):
         assert level + wave == pytest.approx(sum(run) / 3, abs=0.1 * MIB)
 
@@ -266,5 +280,13 @@ def test_noise_that_lasts_for_some_runs_is_no_step() -> None:
         while len(lasting) < 100:
             lasting.append(0.6 * lasting[-1] + draw.gauss(0, 0.08))
         runs = added(noisy((100, 50), seed=seed), lasting)
-        with_points += bool(series_changes(_MEMORY, runs).points)
+        with_points += bool(changes_of(_MEMORY, runs).points)
     assert with_points <= 6
+
+
+def test_equal_values_have_no_spread() -> None:
+    """Runs that differ in their number of equal repeats have one mean, to the last digit."""
+    runs = SeriesRuns.of([[0.1] * 3, [0.1] * 5, [0.1], [0.1] * 7])
+    assert set(runs.means) == {0.1}
+    assert not runs.distances.any()
+    assert (runs.freedom, len(runs)) == (12, 4)
