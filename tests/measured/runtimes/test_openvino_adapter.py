@@ -135,6 +135,22 @@ def test_another_resolution_over_the_same_weights(
         assert _outputs(other) == expected[1]
 
 
+@pytest.mark.parametrize("zero_copy", [(), ("output",)])
+def test_a_copied_input_is_not_written_into_an_array_in_place(
+    openvino: Runtime, tiny_resolutions: tuple[Path, Path], tmp_path: Path, zero_copy: tuple[str]
+) -> None:
+    """The array of a context stays as its application filled it, also with free sizes."""
+    first, second = (_prepare(openvino, model, tmp_path) for model in tiny_resolutions)
+    source = openvino.load(str(tiny_resolutions[0]), first, Memory(zero_copy=("input",)))
+    other = openvino.share_weights(second, source, Memory(zero_copy=zero_copy))
+    array = np.frombuffer(source.image_input().memory, np.float32)
+    for value in (0.25, 0.75):
+        array[...] = value
+        source.infer()
+        other.infer()
+        assert np.all(array == np.float32(value))
+
+
 def test_weights_of_another_network_are_not_shared(
     openvino: Runtime, tiny_models: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -108,9 +108,21 @@ class OpenVinoTensors:
         if self._input_stays:
             for number, (tensor, array) in enumerate(zip(self._fed, self._inputs)):
                 self._request.set_input_tensor(number, _tensor_over(array, tensor.type))
+        else:
+            self._own_inputs()
         ports = self._request.model_outputs
         if self._output_stays and all(port.get_partial_shape().is_static for port in ports):
             self._place([declared(port).shape for port in ports])
+
+    def _own_inputs(self) -> None:
+        """Have the graph read inputs of free sizes from the request's own tensors.
+
+        Otherwise OpenVINO 2026.4 copies them to where the last request had them, which may be an
+        array in place of another context.
+        """
+        for number, port in enumerate(self._request.model_inputs):
+            if port.get_partial_shape().is_dynamic:
+                self._request.set_input_tensor(number, self._request.get_input_tensor(number))
 
     def close(self) -> None:
         """Drop the request, with the tensors that it holds."""
