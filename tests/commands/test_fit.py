@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,10 @@ def plain_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def short_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Measure each plan in one process, which infers for less than half a second."""
+    """Measure each plan in one process, which infers for less than half a second. Frames count,
+    however busy the machine is.
+    """
+    monkeypatch.setattr("reusebench.fit.study.BUSY_PERCENT", inf)
     monkeypatch.setattr("reusebench.commands.fit._REPEATS", {"npu": 1, "cpu": 1})
     monkeypatch.setattr("reusebench.commands.fit._REPEATS_OF_RECOMMENDED", {"npu": 2, "cpu": 1})
     monkeypatch.setattr("reusebench.fit.study._TIMED_S", 0.4)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reusebench.system.package import python_command
-from tests.helpers.support import TIME_LIMIT_S
+from tests.helpers.support import PROGRAM_LIMIT_S
 
 pytestmark = pytest.mark.process
 
@@ -208,7 +208,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, cache: Path, tiny_model: P
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=20 * TIME_LIMIT_S,
+        timeout=2 * PROGRAM_LIMIT_S,
         check=False,
     )
     assert done.returncode == 1, done.stdout

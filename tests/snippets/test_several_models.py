@@ -27,7 +27,7 @@ from reusebench.system.package import PACKAGE, python_command
 from reusebench.targets.measured_process import prepare_models
 from reusebench.targets.outcome import Failure
 from reusebench.targets.target import THIS_INTERPRETER, Target
-from tests.helpers.support import CHECKOUT, TIME_LIMIT_S, known, walk
+from tests.helpers.support import CHECKOUT, PROGRAM_LIMIT_S, known, walk
 from tests.measured.runtimes.ncnn_models import DETECTOR, write_net
 from tests.snippets.several_models import (
     FIRST,
@@ -58,7 +58,7 @@ _MODULES = {"litert": "ai_edge_litert.compiled_model", "mnn": "MNN.expr", "openv
 #: the second numpy starts no threads.
 _BEFORE_IMPORTS = {"ORT_DISABLE_TELEMETRY": "1", "OPENBLAS_NUM_THREADS": "1"}
 #: Time limit for all programs of a runtime, and for the driver with their plans.
-_TIME_LIMIT_S = 20 * TIME_LIMIT_S
+_TIME_LIMIT_S = 2 * PROGRAM_LIMIT_S
 _OUTPUTS = re.compile(r"^context (\d+): CRC-32 of its outputs ([0-9a-f]{8})$", re.MULTILINE)
 
 

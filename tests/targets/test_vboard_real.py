@@ -131,7 +131,7 @@ def _run(
         capture_output=True,
         text=True,
         check=False,
-        timeout=2 * TIME_LIMIT_S,
+        timeout=TIME_LIMIT_S,
     )
     return Ended(done.returncode, done.stdout, done.stderr, read_ledger(ledger), {})
 
