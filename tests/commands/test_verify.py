@@ -178,11 +178,12 @@ def _measure_less(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @_with_library
 @pytest.mark.slow
-@pytest.mark.parametrize("driver", ["python", "c"])
 def test_the_virtual_board_is_equal_to_itself(
-    driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reusebench: Reusebench
 ) -> None:
-    """Both drivers have all sizes of sizes that were written; a size that was changed is found."""
+    """The driver in C has all sizes that the one in Python wrote, and that one has all but a size
+    that was changed.
+    """
     _measure_less(monkeypatch)
     words = ["--target", "vboard:rk3588", "--rknn-library", _LIBRARIES[-1].path]
     words += ["--model", _MODELS[0]]
@@ -191,13 +192,13 @@ def test_the_virtual_board_is_equal_to_itself(
     sizes = read_board_sizes(file)
     dup = next(one for one in sizes.scenarios if one.scenario == "full_dup")
     assert [("weights" in context) for context in dup.contexts] == [True, False, False, False]
-    done = reusebench("board", "verify", *words, "--driver", driver, "--expected", file)
+    done = reusebench("board", "verify", *words, "--driver", "c", "--expected", file)
     assert (done.exit_code, "sizes are equal." in done.out) == (0, True)
 
     document = json.loads(file.read_text(encoding="utf-8"))
     changed = next(one for one in document["scenarios"] if one["scenario"] == "full_dup")
     changed["contexts"][1]["register_commands"] += 1
     file.write_text(json.dumps(document), encoding="utf-8")
-    done = reusebench("board", "verify", *words, "--driver", driver, "--expected", file)
+    done = reusebench("board", "verify", *words, "--driver", "python", "--expected", file)
     assert done.exit_code == 1
     assert "Different: full_dup (register_commands)." in done.out

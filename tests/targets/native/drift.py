@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,25 @@ from reusebench.targets.outcome import Failure
 from reusebench.targets.protocol.c_driver import C_PROTOCOL
 from reusebench.targets.target import Target
 
-__all__ = ["SCHEDULE", "by_context", "events", "in_c", "plans_of", "told", "without_leaving"]
+__all__ = [
+    "SCHEDULE",
+    "STAND_INS",
+    "by_context",
+    "distinct_plans",
+    "events",
+    "in_c",
+    "plans_of",
+    "told",
+    "with_models",
+    "with_something_new",
+    "without_leaving",
+]
 
 #: Short, and slow enough for every frame to be taken.
 SCHEDULE = Streams(count=2, fps=20.0, queue=1, warm_up_s=0.1, duration_s=0.3, video=None)
+
+#: Models of plans that are made before a test has its own, which only differ in size.
+STAND_INS = tuple(Model(f"model-{number}", "", str(number), weightless="") for number in range(3))
 
 _TIMES = ("load_ns", "latency_ns", "elapsed_ns", "begin_ns", "seconds")
 _OF_A_PROCESS = ("at_ns", "pid", "thread", "inode", "call")
@@ -51,6 +67,65 @@ def plans_of(
         return find_scenario(scenario).plans(parameters)
     except TooFewModels:
         return []
+
+
+def distinct_plans(plans: Iterable[Plan]) -> dict[str, Plan]:
+    """Return the plans, each by the names of the scenarios that have it.
+
+    A plan that is the beginning of another plan is left out.
+    """
+    names: dict[Plan, list[str]] = {}
+    distinct: dict[Plan, Plan] = {}
+    for plan in plans:
+        key = _without_unused_models(replace(plan, scenario="", baseline=None))
+        distinct.setdefault(key, plan)
+        names.setdefault(key, []).append(plan.scenario)
+    whole = [key for key in distinct if not any(_begins(other, key) for other in distinct)]
+    return {"-".join(dict.fromkeys(names[key])): distinct[key] for key in whole}
+
+
+def _without_unused_models(plan: Plan) -> Plan:
+    """Return the plan with the first models in place of those that it uses, in their order."""
+    used = sorted({context.model for context in plan.contexts})
+    contexts = tuple(replace(context, model=used.index(context.model)) for context in plan.contexts)
+    return replace(plan, models=plan.models[: len(used)], contexts=contexts)
+
+
+def _begins(plan: Plan, other: Plan) -> bool:
+    """Return whether the other plan is this one with additional contexts of the same models."""
+    count = len(other.contexts)
+    are_first = len(plan.contexts) > count and plan.contexts[:count] == other.contexts
+    return are_first and {**vars(plan), "contexts": ()} == {**vars(other), "contexts": ()}
+
+
+def with_something_new(plans: Mapping[str, Plan]) -> dict[str, Plan]:
+    """Return the plans that have a value of a field that no plan before has."""
+    known: set[tuple[str, Any]] = set()
+    new = {}
+    for name, plan in plans.items():
+        values = set(_values(plan))
+        if not values <= known:
+            new[name] = plan
+        known |= values
+    return new
+
+
+def _values(plan: Plan) -> Iterator[tuple[str, Any]]:
+    """Yield the values of fields of the plan and its contexts; of a number, whether it is given."""
+    yield "cycles", plan.cycles
+    yield "fills", plan.fills
+    yield "schedule", plan.schedule is not None
+    for context in plan.contexts:
+        for name in ("mechanism", "outside", "allocator", "zero_copy", "device_io", "device"):
+            yield name, getattr(context, name)
+        for name in ("stream", "source", "internal", "io", "core"):
+            yield name, getattr(context, name) is not None
+
+
+def with_models(plan: Plan, models: Sequence[Model]) -> Plan:
+    """Return the plan with these models in place of STAND_INS."""
+    models_by_stand_in = dict(zip(STAND_INS, models))
+    return replace(plan, models=tuple(models_by_stand_in[model] for model in plan.models))
 
 
 def told(run: MeasuredRun) -> list[Any]:

@@ -36,7 +36,16 @@ from reusebench.targets.measured_process import MeasuredRun, interface_of
 from reusebench.targets.target import Target
 from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import TIME_LIMIT_S, walk
-from tests.targets.native.drift import SCHEDULE, by_context, in_c, plans_of, told
+from tests.targets.native.drift import (
+    SCHEDULE,
+    STAND_INS,
+    by_context,
+    distinct_plans,
+    in_c,
+    plans_of,
+    told,
+    with_models,
+)
 
 pytestmark = pytest.mark.process
 
@@ -136,57 +145,31 @@ def _plan(models: tuple[Model, ...], *contexts: Context, cores: int = 1, **field
     return Plan("mine", None, "rknn", models, contexts, cores, rounds=2, **fields)
 
 
-def _distinct_plans(cores: int) -> list[Any]:
-    """Return the plans of the catalogue, each with the scenarios that have it.
+def _plans(cores: int) -> list[Any]:
+    """Return the distinct plans of the catalogue.
 
-    The lean scenarios have many forms: the first and the last have most and fewest mechanisms. A
-    plan that is the beginning of another plan is left out.
+    The lean scenarios have many forms: the first and the last have most and fewest mechanisms.
     """
-    models = tuple(
-        Model(f"model-{number}", "", str(number), weightless="") for number in range(len(_MODELS))
-    )
-    names: dict[Plan, list[str]] = {}
-    plans: dict[Plan, Plan] = {}
+    plans = []
     for scenario in SCENARIOS:
-        forms = plans_of(scenario.name, models, cores, _SCHEDULE)
-        for plan in forms if len(forms) < 3 else (forms[0], forms[-1]):
-            key = _without_unused_models(replace(plan, scenario="", baseline=None))
-            plans.setdefault(key, plan)
-            names.setdefault(key, []).append(scenario.name)
-    whole = [key for key in plans if not any(_begins(other, key) for other in plans)]
-    return [pytest.param(plans[key], id="-".join(dict.fromkeys(names[key]))) for key in whole]
-
-
-def _without_unused_models(plan: Plan) -> Plan:
-    """Return the plan with the first models in place of those that it uses, in their order.
-
-    The models of the double only differ in size.
-    """
-    used = sorted({context.model for context in plan.contexts})
-    contexts = tuple(replace(context, model=used.index(context.model)) for context in plan.contexts)
-    return replace(plan, models=plan.models[: len(used)], contexts=contexts)
-
-
-def _begins(plan: Plan, other: Plan) -> bool:
-    """Return whether the other plan is this one with additional contexts of the same models."""
-    count = len(other.contexts)
-    are_first = len(plan.contexts) > count and plan.contexts[:count] == other.contexts
-    return are_first and {**vars(plan), "contexts": ()} == {**vars(other), "contexts": ()}
+        forms = plans_of(scenario.name, STAND_INS, cores, _SCHEDULE)
+        plans += forms if len(forms) < 3 else [forms[0], forms[-1]]
+    return [pytest.param(plan, id=name) for name, plan in distinct_plans(plans).items()]
 
 
 def _walk_with(pair: Pair, plan: Plan, models: tuple[Model, ...]) -> MeasuredRun:
-    named = {model.name: model for model in models}
-    plan = replace(plan, models=tuple(named[model.name] for model in plan.models))
-    return pair.walk(plan, **({"DOUBLE_MEMORY": _MEMORY} if plan.fills else {}))
+    return pair.walk(
+        with_models(plan, models), **({"DOUBLE_MEMORY": _MEMORY} if plan.fills else {})
+    )
 
 
-@pytest.mark.parametrize("plan", _distinct_plans(cores=2))
+@pytest.mark.parametrize("plan", _plans(cores=2))
 def test_every_plan_of_the_catalogue(pair: Pair, models: tuple[Model, ...], plan: Plan) -> None:
     """Barriers, accounts, allocations, digests, failures and all library calls are the same."""
     _walk_with(pair, plan, models)
 
 
-@pytest.mark.parametrize("plan", _distinct_plans(cores=1))
+@pytest.mark.parametrize("plan", _plans(cores=1))
 def test_every_plan_of_the_catalogue_on_the_mini_runtime(
     mini: Pair, models: tuple[Model, ...], plan: Plan
 ) -> None:
