@@ -10,7 +10,8 @@ import click
 from reusebench.commands import drop_output
 from reusebench.commands.known_runs import KnownRuns
 from reusebench.commands.options import PATH, metrics, project, storages
-from reusebench.commands.reply import warn
+from reusebench.commands.reply import choose_json, reply_of, warn
+from reusebench.reports.compare.exports.document import ExportResult
 from reusebench.reports.compare.exports.formats import (
     EXPORTS,
     Export,
@@ -20,13 +21,24 @@ from reusebench.reports.compare.exports.formats import (
 )
 from reusebench.reports.compare.exports.openmetrics import newest_of_boards
 from reusebench.reports.errors import ReportError
-from reusebench.storage.metrics import Metric
-from reusebench.storage.runs import RunSummary
+from reusebench.storage.metrics import METRICS, Metric
+from reusebench.storage.runs import Run, RunSummary
 from reusebench.system.files import replacing
 
 __all__ = ["export"]
 
 _FORMATS = {form.name: form for form in EXPORTS}
+#: A folder of files.
+_PARQUET = "parquet"
+#: The reply of --json to other commands.
+_JSON = "json"
+
+
+def _reply_as_json(context: click.Context, _option: click.Parameter, name: str) -> str:
+    """Reply to mistakes in JSON, too, if that is the format."""
+    if name == _JSON:
+        choose_json(context)
+    return name
 
 
 @click.command()
@@ -36,12 +48,19 @@ _FORMATS = {form.name: form for form in EXPORTS}
 @click.option(
     "--format",
     "name",
-    type=click.Choice(list(_FORMATS)),
+    type=click.Choice([*_FORMATS, _PARQUET, _JSON]),
     required=True,
+    is_eager=True,
+    callback=_reply_as_json,
     help="docs/reference/exports.md describes each.",
 )
 @metrics("every figure that the format holds")
-@click.option("--output", type=PATH, metavar="FILE", help="Default: standard output.")
+@click.option(
+    "--output",
+    type=PATH,
+    metavar="PATH",
+    help="File, or for parquet a folder. Default: standard output.",
+)
 def export(
     runs: str | None,
     storages: Sequence[Path],
@@ -51,6 +70,11 @@ def export(
     output: Path | None,
 ) -> int:
     """Write the runs RUNS (default: the newest) in the format of another tool.
+
+    `parquet` is a folder with a partition for each board and month. Runs that are exported take
+    the place of their former rows; rows of other runs stay.
+
+    `json` is the one document of `--json` of other commands, by the same schema.
 
     `trace` is a timeline of their processes for Perfetto (ui.perfetto.dev) and chrome://tracing:
     phases, memory, NPU buffers, frames of streams.
@@ -62,28 +86,77 @@ def export(
 
     Exits with 1 if something is missing in the export; warnings name it.
     """
-    form = _FORMATS[name]
-    if not form.has_runs:
+    form = _FORMATS.get(name)
+    if form and not form.has_runs:
         _write(export_runs([], form, metrics), output)
         return 0
 
     known = KnownRuns.read_if_any(storages, project)
-    form, named = _chosen(form, known, runs)
-    chosen = known.stored.with_measured(named)
-    missing = left_out(chosen, form)
-    missing += [f"no figures of {metric}" for metric in absent_metrics(chosen, metrics)]
-    for subject in missing:
-        warn(f"not in the export: {subject}")
-    _write(export_runs(chosen, form, metrics), output)
+    if name == _PARQUET:
+        missing = _export_folder(known.find(runs or "latest"), metrics, output)
+    elif form is None:
+        missing = _export_json(known, known.find(runs or "latest"), metrics, output)
+    else:
+        missing = _export_text(form, known, runs, metrics, output)
     return 1 if missing or known.bad_files else 0
 
 
-def _chosen(form: Export, known: KnownRuns, runs: str | None) -> tuple[Export, list[RunSummary]]:
-    """Return the runs that are named, or the format's default, and the format for them."""
+def _export_text(
+    form: Export,
+    known: KnownRuns,
+    runs: str | None,
+    metrics: Sequence[Metric],
+    output: Path | None,
+) -> list[str]:
+    """Write the text of a format; return what is missing in it."""
     newest = newest_of_boards(known.runs)
     if runs is None and form.of_boards and newest:
-        return form.of_boards, newest
-    return form, known.find(runs or "latest")
+        form = form.of_boards
+        chosen = known.stored.with_measured(newest)
+    else:
+        chosen = known.stored.with_measured(known.find(runs or "latest"))
+    missing = _tell(left_out(chosen, form) + _without_figures(chosen, metrics))
+    _write(export_runs(chosen, form, metrics), output)
+    return missing
+
+
+def _export_json(
+    known: KnownRuns, runs: Sequence[RunSummary], metrics: Sequence[Metric], output: Path | None
+) -> list[str]:
+    """Give the runs to the reply, which is the document; return what is missing in it."""
+    chosen = known.stored.with_measured(runs)
+    missing = _tell(_without_figures(chosen, metrics))
+    reply = reply_of()
+    reply.result = ExportResult.of(chosen, metrics or METRICS)
+    if output:
+        _write([f"{reply.as_json()}\n"], output)
+        reply.is_json = False
+    return missing
+
+
+def _export_folder(
+    runs: Sequence[RunSummary], metrics: Sequence[Metric], folder: Path | None
+) -> list[str]:
+    """Write the partitions of the runs; return what is missing in them."""
+    if metrics:
+        raise ReportError("--format parquet has all metrics as columns: leave --metric out")
+    if folder is None:
+        raise ReportError("--format parquet is a folder of files: name it with --output DIR")
+    # Not at the top: pandas would delay the other formats.
+    from reusebench.reports.compare.exports.parquet import write_parquet
+
+    return _tell(write_parquet(runs, folder))
+
+
+def _without_figures(runs: Sequence[Run], metrics: Sequence[Metric]) -> list[str]:
+    return [f"no figures of {metric}" for metric in absent_metrics(runs, metrics)]
+
+
+def _tell(missing: list[str]) -> list[str]:
+    """Name what is missing on standard error."""
+    for subject in missing:
+        warn(f"not in the export: {subject}")
+    return missing
 
 
 def _write(parts: Iterable[str], output: Path | None) -> None:

@@ -13,7 +13,7 @@ import click
 
 from reusebench import __version__
 
-__all__ = ["SCHEMA", "Reply", "give", "json_option", "reply_of", "say", "warn"]
+__all__ = ["SCHEMA", "Reply", "choose_json", "give", "json_option", "reply_of", "say", "warn"]
 
 #: Schema of every reply; raise the number if a name or a meaning changes.
 SCHEMA = "reusebench/1"
@@ -86,7 +86,12 @@ def _name_of(context: click.Context) -> str:
     return context.command_path.removeprefix(context.find_root().command_path).strip()
 
 
-def _choose_json(context: click.Context, _option: click.Parameter, is_chosen: bool) -> None:
+def choose_json(context: click.Context) -> None:
+    """Let the command reply as JSON, also to mistakes in options that are read later."""
+    _choose_json(context, None, True)
+
+
+def _choose_json(context: click.Context, _option: click.Parameter | None, is_chosen: bool) -> None:
     reply = reply_of(context)
     reply.is_json = is_chosen
     reply.command = _name_of(context)

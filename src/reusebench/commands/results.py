@@ -16,6 +16,7 @@ from reusebench.apply.outcome import Outcome
 from reusebench.apply.reasons import sentence_for
 from reusebench.apply.report import ProcessReport, totals
 from reusebench.commands.reply import SCHEMA
+from reusebench.reports.compare.exports.document import ExportResult
 from reusebench.storage.board_sizes import BoardSizes
 from reusebench.storage.fit_answer import FitAnswer
 
@@ -354,6 +355,7 @@ _RESULTS: dict[str, tuple[Any, ...]] = {
     "report": (ReportResult,),
     "compare": (ComparisonResult, VersionsResult),
     "history": (HistoryResult,),
+    "export": (ExportResult,),
     "runs list": (RunsResult,),
     "runs prune": (PruningResult,),
     "runs compact": (CompactionResult,),
