@@ -10,10 +10,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pandas as pd
 import pytest
 
 from reusebench.reports.compare.exports.formats import EXPORTS
+from reusebench.storage.runs import Run, read_runs
+from tests.commands.replies import reply_in, result_of
 from tests.helpers.support import CHECKOUT, Ended, Reusebench
 from tests.reports.stored import FAILED, NOT_SUPPORTED, even, full_run, result, write_run
 
@@ -144,6 +147,11 @@ def test_metrics_are_chosen(export: Callable[..., Ended]) -> None:
             "--format trace has a content of its own: leave --metric",
         ),
         ([], "Missing option '--format'"),
+        (["--format", "parquet"], "--format parquet is a folder of files: name it with --output"),
+        (
+            ["--format", "parquet", "--metric", "latency", "--output", "{file}"],
+            "--format parquet has all metrics as columns: leave --metric out",
+        ),
     ],
 )
 def test_mistakes(
@@ -154,6 +162,46 @@ def test_mistakes(
     assert (done.exit_code, done.out) == (2, "")
     assert sentence in done.err
     assert not (tmp_path / "file").exists()
+
+
+def test_json_is_a_reply(export: Callable[..., Ended], storage: Path, tmp_path: Path) -> None:
+    """The document holds to the schema of replies and has the values as stored, on standard output
+    and in a file.
+    """
+    document = result_of(export("..", "--format", "json"))
+    stored = [run for run in read_runs(storage) if isinstance(run, Run)]
+    assert [run["number"] for run in document["runs"]] == [1, 2]
+    for run, stored_run in zip(document["runs"], stored):
+        assert len(run["configurations"]) == len(stored_run.measured)
+        for row, measured in zip(run["configurations"], stored_run.measured):
+            values = {figure["metric"]: tuple(figure["values"]) for figure in row["figures"]}
+            assert values == measured.values
+            assert row["outcome"] == "ok"
+    words = ("--format", "json", "--metric", "latency", "--output", tmp_path / "file")
+    assert export(*words) == Ended(0, "", "")
+    written = reply_in(Ended(0, (tmp_path / "file").read_text(encoding="utf-8"), ""))
+    figures = written["result"]["runs"][0]["configurations"][0]["figures"]
+    assert {figure["metric"] for figure in figures} <= {"latency"}
+
+
+def test_json_has_what_failed(tmp_path: Path, reusebench: Reusebench) -> None:
+    """A failed configuration is not missing: it is there with its outcome, and without figures."""
+    full_run(tmp_path)
+    document = result_of(reusebench("export", "--storage", tmp_path, "--format", "json"))
+    failed = [row for row in document["runs"][0]["configurations"] if row["outcome"] != "ok"]
+    assert [(row["outcome"], row["figures"]) for row in failed] == [(FAILED.kind, [])]
+
+
+def test_parquet_is_a_folder(export: Callable[..., Ended], tmp_path: Path) -> None:
+    """Each export adds its run to the partition of its month."""
+    words = ("--format", "parquet", "--output", tmp_path / "out")
+    for run in (1, 2):
+        assert export(run, *words) == Ended(0, "", "")
+    (path,) = (tmp_path / "out").rglob("*.parquet")
+    query = "SELECT DISTINCT run_number FROM read_parquet($1) ORDER BY ALL"
+    with duckdb.connect() as database:
+        assert database.execute(query, [str(path)]).fetchall() == [(1,), (2,)]
+    assert path.parent.name == "month=2026-01"
 
 
 def test_what_failed_is_named(tmp_path: Path, reusebench: Reusebench) -> None:

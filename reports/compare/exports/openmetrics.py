@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reusebench.reports.base.texts import texts_of
@@ -56,7 +56,7 @@ class _Family:
 
 
 def newest_of_boards(runs: Sequence[RunSummary]) -> list[RunSummary]:
-    """Return the newest finished run of each board, in the order of the boards' names."""
+    """Return the newest finished run of each board, or of boards that were measured together."""
     newest: dict[str, RunSummary] = {}
     for run in runs:
         best = newest.get(run.board)
@@ -66,13 +66,31 @@ def newest_of_boards(runs: Sequence[RunSummary]) -> list[RunSummary]:
 
 
 def current_samples(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
-    """Yield the samples of these runs as the present state, to be scraped: without timestamps."""
-    return _samples(runs, metrics, has_times=False)
+    """Yield the samples of each board's newest run as the present state, without timestamps."""
+    newest: dict[str, Run] = {}
+    for run in runs:
+        for part in _by_board(run):
+            best = newest.get(part.board)
+            if best is None or (best.order, best.path) < (part.order, part.path):
+                newest[part.board] = part
+    return _samples([newest[board] for board in sorted(newest)], metrics, has_times=False)
 
 
 def past_samples(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
     """Yield the samples of these runs, each with the time of its run, to be backfilled."""
-    return _samples(runs, metrics, has_times=True)
+    parts = [part for run in runs for part in _by_board(run)]
+    return _samples(parts, metrics, has_times=True)
+
+
+def _by_board(run: Run) -> list[Run]:
+    """Return the run as a run of each of its boards."""
+    measured_on: dict[str, list[Measured]] = {}
+    for measured in run.measured:
+        measured_on.setdefault(measured.conditions["board"] or "", []).append(measured)
+    return [
+        replace(run, board=board, measured=tuple(measured))
+        for board, measured in measured_on.items()
+    ]
 
 
 def _samples(runs: Sequence[Run], metrics: Sequence[Metric], has_times: bool) -> Iterator[str]:

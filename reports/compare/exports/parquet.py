@@ -72,37 +72,43 @@ PARQUET_COLUMNS = {
 
 def write_parquet(runs: Sequence[RunSummary], folder: Path) -> list[str]:
     """Write the partitions of these runs, and return a line for each run that is left out."""
-    partitions: dict[str, list[RunSummary]] = {}
+    groups: dict[tuple[str, str], list[RunSummary]] = {}
     missing = []
     for run in runs:
         if run.is_finished:
-            partitions.setdefault(partition_of(run), []).append(run)
+            groups.setdefault((run.board, _month_of(run)), []).append(run)
         else:
             missing.append(f"{run}: it is not finished")
     try:
-        with _work_folder(folder) as work:
-            for partition, members in partitions.items():
-                missing += _write_partition(folder / partition, members, work)
-                _remove_parts(work)
+        with _work_folder(folder) as work, _database(work / "rows.part") as database:
+            for (_, month), members in groups.items():
+                missing += _write_month(folder, month, members, database)
     except OSError as error:
-        name = printable(str(error.filename or folder))
-        raise ReportError(
-            f"cannot write {name} ({error.strerror or error}). Name another with --output DIR"
-        ) from None
+        raise _cannot_write(Path(error.filename or folder), error.strerror or str(error)) from None
     return missing
 
 
-def partition_of(run: RunSummary) -> str:
-    """Return the folder of the run's partition."""
-    name = _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", run.board) or _UNNAMED
-    board = f"board={name}"
-    encoded = board.encode()
+def _month_of(run: RunSummary) -> str:
+    return run.recorded_at[: len("2026-11")]
+
+
+def _cannot_write(path: Path, reason: str) -> ReportError:
+    return ReportError(
+        f"cannot write {printable(str(path))} ({reason}). Name another folder with --output DIR"
+    )
+
+
+def partition_of(board: str, month: str) -> str:
+    """Return the folder of a partition."""
+    name = _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", board) or _UNNAMED
+    folder = f"board={name}"
+    encoded = folder.encode()
     if len(encoded) > _MOST_BYTES:
         digest = hashlib.sha256(encoded).hexdigest()[:_DIGITS]
         start = encoded[: _MOST_BYTES - _DIGITS - 1].decode(errors="ignore")
         # An escape that is cut is left out as a whole.
-        board = f"{re.sub('%.?$', '', start)}-{digest}"
-    return f"{board}/month={run.recorded_at[:7]}"
+        folder = f"{re.sub('%.?$', '', start)}-{digest}"
+    return f"{folder}/month={month}"
 
 
 @contextlib.contextmanager
@@ -130,35 +136,63 @@ def _remove_parts(work: Path) -> None:
             path.unlink()
 
 
-def _write_partition(partition: Path, runs: Sequence[RunSummary], work: Path) -> list[str]:
-    """Write the rows of the runs, beside those of other runs that the partition has already.
-
-    Returns a line for each run that cannot be read.
-    """
+def _write_month(
+    folder: Path, month: str, runs: Sequence[RunSummary], database: duckdb.DuckDBPyConnection
+) -> list[str]:
+    """Write the partitions of runs of one month, and return a line for each unreadable run."""
     missing: list[str] = []
-    file = partition / FILE_NAME
-    whole = work / "whole.part"
+    columns = ", ".join(f'"{name}" {kind}' for name, kind in PARQUET_COLUMNS.items())
+    database.execute(f"CREATE OR REPLACE TABLE new ({columns})")
+    for batch in _batches(runs, missing):
+        _insert(results_frame(batch, METRICS_OF["results"], wide=True), database)
+    partitions: dict[str, list[str]] = {}
+    for (board,) in database.execute("SELECT DISTINCT board_name FROM new").fetchall():
+        partitions.setdefault(partition_of(board, month), []).append(board)
+    for partition, boards in partitions.items():
+        whole = folder / _WORK / "whole.part"
+        _write_partition(folder / partition / FILE_NAME, boards, database, whole)
+    return missing
+
+
+def _write_partition(
+    file: Path, boards: Sequence[str], database: duckdb.DuckDBPyConnection, whole: Path
+) -> None:
+    """Write the new rows of the boards, behind those of other runs that the file has already."""
+    names = ", ".join(map(_quoted, boards))
+    rows = f"SELECT * FROM new WHERE board_name IN ({names})"
+    if file.exists():
+        rows = f"{_rows_of_others(file, database)} UNION ALL BY NAME {rows}"
     try:
-        with _database(work / "rows.part") as database:
-            for batch in _batches(runs, missing):
-                _insert(results_frame(batch, METRICS_OF["results"], wide=True), database)
-            if len(missing) == len(runs):
-                return missing
-            rows = _rows_with_those_of(file, database) if file.exists() else "FROM new"
-            database.execute(
-                f"COPY ({rows}) TO {_quoted(str(whole))}"
-                f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP_ROWS})"
-            )
+        database.execute(
+            f"COPY ({rows}) TO {_quoted(str(whole))}"
+            f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP_ROWS})"
+        )
     except duckdb.Error as error:
-        raise ReportError(
-            f"cannot write {printable(str(file))} ({str(error).splitlines()[0]}). Name another"
-            " folder with --output DIR"
-        ) from None
+        raise _cannot_write(file, _reason(error)) from None
     with whole.open("rb") as content:
         os.fsync(content.fileno())
-    partition.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     whole.replace(file)
-    return missing
+
+
+def _rows_of_others(file: Path, database: duckdb.DuckDBPyConnection) -> str:
+    """Return the query for the rows of runs that are not among the new ones."""
+    # Characters of a pattern stand for themselves in brackets.
+    pattern = re.sub(r"[\[*?]", r"[\g<0>]", str(file))
+    former = f"read_parquet({_quoted(pattern)}, hive_partitioning = false)"
+    try:
+        database.execute(f"DESCRIBE SELECT {', '.join(_RUN)} FROM {former}")
+    except duckdb.Error as error:
+        raise ReportError(
+            f"{printable(str(file))} is no file of an earlier export ({_reason(error)}). Move it"
+            " away, or name another folder with --output DIR"
+        ) from None
+    equal = " AND ".join(f"new.{key} IS NOT DISTINCT FROM former.{key}" for key in _RUN)
+    return f"SELECT * FROM {former} AS former WHERE NOT EXISTS (FROM new WHERE {equal})"
+
+
+def _reason(error: duckdb.Error) -> str:
+    return str(error).splitlines()[0]
 
 
 @contextlib.contextmanager
@@ -168,8 +202,6 @@ def _database(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         database.execute(f"SET memory_limit = '{_MEMORY}'")
         # One thread keeps the order of rows without holding them.
         database.execute("SET threads = 1")
-        columns = ", ".join(f'"{name}" {kind}' for name, kind in PARQUET_COLUMNS.items())
-        database.execute(f"CREATE TABLE new ({columns})")
         yield database
 
 
@@ -197,26 +229,6 @@ def _insert(frame: pd.DataFrame, database: duckdb.DuckDBPyConnection) -> None:
     database.register("frame", frame)
     database.execute("INSERT INTO new FROM frame")
     database.unregister("frame")
-
-
-def _rows_with_those_of(file: Path, database: duckdb.DuckDBPyConnection) -> str:
-    """Return the query of the new rows, behind those of other runs in the file."""
-    # Characters of a pattern stand for themselves in brackets.
-    pattern = re.sub(r"[\[*?]", r"[\g<0>]", str(file))
-    former = f"read_parquet({_quoted(pattern)}, hive_partitioning = false)"
-    keys = ", ".join(_RUN)
-    try:
-        database.execute(f"DESCRIBE SELECT {keys} FROM {former}")
-    except duckdb.Error as error:
-        raise ReportError(
-            f"{printable(str(file))} is no file of an earlier export ({str(error).splitlines()[0]})."
-            " Move it away, or name another folder with --output DIR"
-        ) from None
-    equal = " AND ".join(f"new.{key} IS NOT DISTINCT FROM former.{key}" for key in _RUN)
-    return (
-        f"FROM {former} AS former WHERE NOT EXISTS (FROM new WHERE {equal})"
-        " UNION ALL BY NAME FROM new"
-    )
 
 
 def _quoted(text: str) -> str:

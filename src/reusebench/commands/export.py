@@ -11,6 +11,7 @@ from reusebench.commands import drop_output
 from reusebench.commands.known_runs import KnownRuns
 from reusebench.commands.options import PATH, metrics, project, storages
 from reusebench.commands.reply import choose_json, reply_of, warn
+from reusebench.harness.extras import check_extra
 from reusebench.reports.compare.exports.document import ExportResult
 from reusebench.reports.compare.exports.formats import (
     EXPORTS,
@@ -142,6 +143,7 @@ def _export_folder(
         raise ReportError("--format parquet has all metrics as columns: leave --metric out")
     if folder is None:
         raise ReportError("--format parquet is a folder of files: name it with --output DIR")
+    check_extra("parquet", "--format parquet")
     # Not at the top: pandas would delay the other formats.
     from reusebench.reports.compare.exports.parquet import write_parquet
 

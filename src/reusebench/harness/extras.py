@@ -12,6 +12,7 @@ __all__ = ["EXTRAS", "check_extra", "install_line", "missing_modules"]
 EXTRAS: dict[str, tuple[str, ...]] = {
     "reports": ("matplotlib", "rich"),
     "frames": ("pandas",),
+    "parquet": ("duckdb", "pandas"),
     "streams": ("av",),
 }
 
