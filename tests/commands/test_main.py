@@ -122,14 +122,14 @@ def test_a_command_whose_libraries_are_missing(tmp_path: Path, reusebench: Reuse
 
 
 def test_what_is_looked_for_is_what_is_installed() -> None:
-    """pyproject.toml installs the modules of reports and frames always, the modules of streams
+    """pyproject.toml installs the modules of reports, frames and Parquet always, the modules of streams
     as an extra.
     """
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 is the first that reads TOML")
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     installed = {requirement.partition(">")[0] for requirement in project["dependencies"]}
-    assert {*EXTRAS["reports"], *EXTRAS["frames"]} <= installed
+    assert {*EXTRAS["reports"], *EXTRAS["frames"], *EXTRAS["parquet"]} <= installed
     assert {requirement.partition(">")[0] for requirement in extras["streams"]} == set(
         EXTRAS["streams"]
     )

@@ -45,6 +45,7 @@ __all__ = ["doctor", "runtime_versions"]
 _PURPOSES = {
     "reports": "reusebench report, compare, history",
     "frames": "reusebench.load",
+    "parquet": "reusebench export --format parquet",
     "streams": "streams of video",
 }
 #: The architectures that Rockchip's libraries are for.
