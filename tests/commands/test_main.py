@@ -122,7 +122,7 @@ def test_a_command_whose_libraries_are_missing(tmp_path: Path, reusebench: Reuse
 
 
 def test_what_is_looked_for_is_what_is_installed() -> None:
-    """pyproject.toml installs the modules of reports, frames and Parquet always, the modules of streams
+    """pyproject.toml installs modules of reports, frames and Parquet always, those of streams
     as an extra.
     """
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 is the first that reads TOML")

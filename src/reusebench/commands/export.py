@@ -33,6 +33,7 @@ _FORMATS = {form.name: form for form in EXPORTS}
 _PARQUET = "parquet"
 #: The reply of --json to other commands.
 _JSON = "json"
+_NAMES = [*_FORMATS, _PARQUET, _JSON]
 
 
 def _reply_as_json(context: click.Context, _option: click.Parameter, name: str) -> str:
@@ -49,11 +50,12 @@ def _reply_as_json(context: click.Context, _option: click.Parameter, name: str) 
 @click.option(
     "--format",
     "name",
-    type=click.Choice([*_FORMATS, _PARQUET, _JSON]),
+    type=click.Choice(_NAMES),
+    metavar="FORMAT",
     required=True,
     is_eager=True,
     callback=_reply_as_json,
-    help="docs/reference/exports.md describes each.",
+    help=f"One of {', '.join(_NAMES)}; docs/reference/exports.md describes each.",
 )
 @metrics("every figure that the format holds")
 @click.option(
