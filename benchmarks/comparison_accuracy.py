@@ -229,7 +229,8 @@ def error_lines(runs: Sequence[Run], earlier: int, alone: bool) -> Iterator[str]
         smallest = statistics.median(row.difference.error or 0 for row in rows)
         name = f"{change.metric.name}, {metric_unit(change.metric)}"
         shown = metric_number(smallest, change.metric)
-        yield f"{change.configuration.name:34} {name:46} {false:>10} {detected:>12} {shown:>10}"
+        configuration = change.subject.configuration
+        yield f"{configuration.name:34} {name:46} {false:>10} {detected:>12} {shown:>10}"
 
 
 def _reports_change(trial: Trial, of_memory: bool) -> bool:

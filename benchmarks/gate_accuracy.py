@@ -137,7 +137,7 @@ def real_lines(runs: Sequence[Run]) -> Iterator[str]:
             if len(before) < max(_BASELINES):
                 continue
             for each in _held(before[-count:], [head], _REAL_LIMITS):
-                name = f"{each.limit.text}, {each.change.configuration.name}"
+                name = f"{each.limit.text}, {each.change.subject.configuration.name}"
                 kind = "+1 MiB" if head.name == GROWN else "none"
                 lines.setdefault((name, kind, count), []).append(each)
     for (name, kind, count), held in sorted(lines.items()):

@@ -42,7 +42,7 @@ class _Annotation:
     message: str
 
 
-def as_github(changes: Changes, result: GateResult | None) -> str:
+def as_github(changes: Changes, result: GateResult | None, _shows_all: bool = False) -> str:
     """Return workflow commands, the worst first; a notice has the verdict on the whole."""
     lines = []
     counts: dict[str, int] = {}
@@ -59,7 +59,7 @@ def as_github(changes: Changes, result: GateResult | None) -> str:
     return "\n".join(lines)
 
 
-def as_gitlab(changes: Changes, result: GateResult | None) -> str:
+def as_gitlab(changes: Changes, result: GateResult | None, _shows_all: bool = False) -> str:
     """Return a code quality report: a list of degradations."""
     path = _baseline_file(changes) or changes.base[-1].path.name
     entries: list[dict[str, Any]] = []
@@ -81,12 +81,12 @@ def as_gitlab(changes: Changes, result: GateResult | None) -> str:
 def _annotations(changes: Changes, result: GateResult | None) -> Iterator[_Annotation]:
     has_limits = result is not None and bool(result.limits)
     for lost in (each for each in changes.unmeasured if each.is_broken):
-        title = f"fails now: {lost.configuration}"
+        title = f"fails now: {lost.subject}"
         yield _Annotation(_ERROR if has_limits else _WARNING, title, lost_words(lost))
     if result is None or not has_limits:
         for change in changes.rows:
             if change.is_worse:
-                title = f"{change.metric.name}: {change.configuration}"
+                title = f"{change.metric.name}: {change.subject}"
                 yield _Annotation(_WARNING, title, change_words(change))
         return
     for outcome, level in _LEVELS.items():
@@ -100,7 +100,7 @@ def _annotations(changes: Changes, result: GateResult | None) -> Iterator[_Annot
 
 
 def _title(held: Held) -> str:
-    return f"{held.limit.text}: {held.change.configuration}"
+    return f"{held.limit.text}: {held.change.subject}"
 
 
 def _command(annotation: _Annotation, changes: Changes) -> str:

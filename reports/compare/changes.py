@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Optional
 
 from reusebench.measured.messages import Message
 from reusebench.reports.compare.difference import (
@@ -26,10 +27,29 @@ SHORT = "memory short"
 
 
 @dataclass(frozen=True)
+class Subject:
+    """A configuration on a board."""
+
+    configuration: Configuration
+    #: The board in the head; the one in the base if the head lacks the configuration.
+    board: str
+    #: Whether the runs have the configuration on other boards, too.
+    is_on_several_boards: bool = False
+
+    def named(self, name: str) -> str:
+        """Return a name of the configuration, with the board if that tells it from others."""
+        return f"{name} on {self.board}" if self.is_on_several_boards else name
+
+    def __str__(self) -> str:
+        """Return the full name."""
+        return self.named(str(self.configuration))
+
+
+@dataclass(frozen=True)
 class Change:
     """One figure of one configuration on both sides."""
 
-    configuration: Configuration
+    subject: Subject
     metric: Metric
     difference: Difference
     #: Whether other work on the machine may have changed the figure.
@@ -65,7 +85,7 @@ class Change:
 class Differing:
     """A configuration that was measured under different conditions on the two sides."""
 
-    configuration: Configuration
+    subject: Subject
     #: Key: condition; value: that of the base, and that of the head.
     conditions: Mapping[str, tuple[str | None, str | None]]
 
@@ -74,7 +94,7 @@ class Differing:
 class Unmeasured:
     """A configuration with figures on one side only."""
 
-    configuration: Configuration
+    subject: Subject
     #: Outcome on each side; None if the configuration is not in its runs.
     base: str | None
     head: str | None
@@ -97,10 +117,10 @@ class Changes:
     unmeasured: tuple[Unmeasured, ...]
     #: Configurations that are compared in spite of their conditions, by --across.
     across: tuple[Differing, ...]
-    #: Key: configuration; value: evidence on one of the sides that memory was short.
-    short: Mapping[Configuration, tuple[Message, ...]] = field(default_factory=dict)
+    #: Evidence on one of the sides that memory was short.
+    short: Mapping[Subject, tuple[Message, ...]] = field(default_factory=dict)
     #: Configurations whose application memory the sides count differently, so that it is left out.
-    recounted: tuple[Configuration, ...] = ()
+    recounted: tuple[Subject, ...] = ()
     #: How the runs were chosen, if the user did not name them.
     remark: str = ""
 
@@ -138,7 +158,17 @@ class _Side:
         return [run_values for run_values in values if run_values is not None]
 
 
-_Sides = dict[Configuration, tuple[_Side, _Side]]
+@dataclass(frozen=True)
+class _Pair:
+    """The measurements of one configuration on both sides, oldest first."""
+
+    subject: Subject
+    base: Sequence[Measured]
+    head: Sequence[Measured]
+
+
+_Sides = dict[Subject, tuple[_Side, _Side]]
+_Key = tuple[Configuration, frozenset[tuple[str, Optional[str]]]]
 
 
 def compare_runs(
@@ -153,52 +183,75 @@ def compare_runs(
     Conditions named in `across` may differ. The confidence is divided over the rows.
     """
     copies = copies_in([*base, *head])
-    bases = _by_configuration(base, copies)
-    heads = _by_configuration(head, copies)
+    pairs = list(_pairs(_by_configuration(base, copies), _by_configuration(head, copies)))
     sides: _Sides = {}
     refused = []
     allowed = []
     short = {}
-    for configuration, (before, after) in _common(bases, heads).items():
+    for pair in pairs:
+        before, after = _side(pair.base), _side(pair.head)
+        if before is None or after is None:
+            continue
         differing = _differing_conditions(before, after)
         if not set(differing) <= set(across):
-            refused.append(Differing(configuration, differing))
+            refused.append(Differing(pair.subject, differing))
             continue
         if differing:
-            allowed.append(Differing(configuration, differing))
-        sides[configuration] = (before, after)
+            allowed.append(Differing(pair.subject, differing))
+        sides[pair.subject] = (before, after)
         signs = before.shortage_signs + after.shortage_signs
         if signs:
-            short[configuration] = signs
+            short[pair.subject] = signs
 
     return Changes(
         base=tuple(base),
         head=tuple(head),
         rows=tuple(_rows(sides, _runs_before(head, known), metrics)),
         differing=tuple(refused),
-        unmeasured=tuple(_unmeasured(bases, heads)),
+        unmeasured=tuple(_unmeasured(pairs)),
         across=tuple(allowed),
         short=short,
         recounted=tuple(
-            configuration
-            for configuration, (before, after) in sides.items()
+            subject
+            for subject, (before, after) in sides.items()
             if before.counted_by != after.counted_by
         ),
     )
 
 
-def _common(
+def _pairs(
     bases: Mapping[Configuration, Sequence[Measured]],
     heads: Mapping[Configuration, Sequence[Measured]],
-) -> _Sides:
-    """Return the configurations that succeeded on both sides, in the head's order."""
-    sides: _Sides = {}
-    for configuration, measurements in heads.items():
-        before = _side(bases.get(configuration, ()))
-        after = _side(measurements)
-        if before and after:
-            sides[configuration] = (before, after)
-    return sides
+) -> Iterator[_Pair]:
+    """Yield the measurements of each configuration, in the head's order.
+
+    A board is compared with itself. Without a board that both sides have, the newest of each side
+    are compared.
+    """
+    for configuration in dict.fromkeys((*heads, *bases)):
+        base = bases.get(configuration, ())
+        head = heads.get(configuration, ())
+        before = _by_board(base)
+        after = _by_board(head)
+        boards = list(dict.fromkeys((*after, *before)))
+        if not before.keys() & after.keys():
+            newest = (*base, *head)[-1]
+            yield _Pair(Subject(configuration, _board(newest)), base, head)
+            continue
+        for board in boards:
+            subject = Subject(configuration, board, is_on_several_boards=len(boards) > 1)
+            yield _Pair(subject, before.get(board, ()), after.get(board, ()))
+
+
+def _by_board(measurements: Iterable[Measured]) -> dict[str, list[Measured]]:
+    boards: dict[str, list[Measured]] = {}
+    for measured in measurements:
+        boards.setdefault(_board(measured), []).append(measured)
+    return boards
+
+
+def _board(measured: Measured) -> str:
+    return measured.conditions["board"] or ""
 
 
 def _by_configuration(
@@ -231,16 +284,13 @@ def _differing_conditions(before: _Side, after: _Side) -> dict[str, tuple[str | 
     return differing
 
 
-def _unmeasured(
-    bases: Mapping[Configuration, Sequence[Measured]],
-    heads: Mapping[Configuration, Sequence[Measured]],
-) -> Iterable[Unmeasured]:
+def _unmeasured(pairs: Iterable[_Pair]) -> Iterator[Unmeasured]:
     """Yield the configurations with figures on one side only."""
-    for configuration in dict.fromkeys((*heads, *bases)):
-        base = _outcome(bases.get(configuration, ()))
-        head = _outcome(heads.get(configuration, ()))
+    for pair in pairs:
+        base = _outcome(pair.base)
+        head = _outcome(pair.head)
         if (base == "ok") != (head == "ok"):
-            yield Unmeasured(configuration, base, head)
+            yield Unmeasured(pair.subject, base, head)
 
 
 def _outcome(measurements: Sequence[Measured]) -> str | None:
@@ -258,27 +308,32 @@ def _runs_before(head: Sequence[Run], known: Iterable[Run]) -> list[Run]:
 
 
 def _rows(
-    sides: Mapping[Configuration, tuple[_Side, _Side]],
+    sides: _Sides,
     earlier_runs: Iterable[Run],
     metrics: Sequence[Metric],
-) -> Iterable[Change]:
+) -> Iterator[Change]:
     compared = []
-    for configuration, (before, after) in sides.items():
+    for subject, (before, after) in sides.items():
         for metric in metrics:
             if before.values(metric) and after.values(metric):
-                compared.append((configuration, metric))
+                compared.append((subject, metric))
 
-    earlier = _by_configuration(earlier_runs)
+    # Runs under other conditions than the base's have another noise, and another level.
+    earlier: dict[_Key, list[Measured]] = {}
+    for run in sorted(earlier_runs, key=lambda run: run.order):
+        for measured in run.measured:
+            earlier.setdefault(_key(measured.configuration, measured.conditions), []).append(
+                measured
+            )
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(compared))
-    for configuration, metric in compared:
-        before, after = sides[configuration]
-        # Runs under other conditions than the base's have another noise, and another level.
+    for subject, metric in compared:
+        before, after = sides[subject]
         known = []
-        for measured in earlier.get(configuration, ()):
-            if measured.conditions == before.conditions and not measured.is_short(metric):
+        for measured in earlier.get(_key(subject.configuration, before.conditions), ()):
+            if not measured.is_short(metric):
                 known.append(measured)
         yield Change(
-            configuration,
+            subject,
             metric,
             difference_of_means(
                 metric,
@@ -290,3 +345,7 @@ def _rows(
             is_disturbed=metric.part == "speed" and (before.is_disturbed or after.is_disturbed),
             is_short=before.is_short(metric) or after.is_short(metric),
         )
+
+
+def _key(configuration: Configuration, conditions: Mapping[str, str | None]) -> _Key:
+    return configuration, frozenset(conditions.items())

@@ -13,7 +13,8 @@ from reusebench.reports.compare.changes import Change, Changes, Unmeasured
 from reusebench.reports.compare.gate import NOT_HELD, UNDECIDED, WORSE, GateResult, Held
 from reusebench.reports.compare.gate_words import remedy, size_words
 from reusebench.reports.compare.headline import BAD, GOOD, OPEN, headline
-from reusebench.reports.compare.names import common_words, short_names
+from reusebench.reports.compare.large import is_large, row_names
+from reusebench.reports.compare.names import common_words
 from reusebench.reports.compare.sides import exceptions, noise, on_one_side, side
 
 #: The first line: by it a job finds its own comment again, and updates it.
@@ -90,27 +91,33 @@ class _Row:
         ]
 
 
-def as_markdown(changes: Changes, result: GateResult | None) -> str:
-    """Return the comment, of at most LONGEST characters."""
+def as_markdown(changes: Changes, result: GateResult | None, shows_all: bool = False) -> str:
+    """Return the comment, of at most LONGEST characters.
+
+    Rows without a change are counted in a large one, unless `shows_all`.
+    """
     verdict = headline(changes, result)
-    names = short_names([change.configuration for change in changes.rows])
+    names = row_names(changes)
     rows = []
     for change in changes.rows:
-        rows.append(_Row(names[change.configuration], change, result.on(change) if result else ()))
+        rows.append(_Row(names[change.subject], change, result.on(change) if result else ()))
     rows.sort(key=lambda row: row.rank)
     lost = [each for each in changes.unmeasured if each.is_broken]
     shown = _table([*map(_lost_cells, lost), *(row.cells for row in rows if row.is_shown)], _ROOM)
     others = [row for row in rows if not row.is_shown]
-    rest = _table([row.cells for row in others], _ROOM - len(shown))
+    undecided = sum(row.verdict == UNDECIDED for row in others)
+    marked = f", {undecided} of them undecided" if undecided else ""
+    count = f"{len(others)} without a change that could be shown{marked}"
 
     lines = [MARKER, f"### {_SIGNS[verdict.tone]} {_in_a_line(verdict.text)}"]
     if shown:
         lines += ["", shown]
     lines += ["", *_listed(_open_ends(changes, result))]
-    if rest:
-        undecided = sum(row.verdict == UNDECIDED for row in others)
-        marked = f", {undecided} of them undecided" if undecided else ""
-        lines += _folded(f"{len(others)} without a change that could be shown{marked}", [rest])
+    if others and is_large(changes) and not shows_all:
+        lines += _items([f"{count}; --all shows every row"])
+    elif others:
+        rest = _table([row.cells for row in others], _ROOM - len(shown))
+        lines += _folded(count, [rest])
     lines += ["", *_items(_runs(changes))]
     lines += _folded("How to read this", _items(_explanation(changes)))
     return "\n".join(lines)[:LONGEST]
@@ -122,7 +129,7 @@ def _runs(changes: Changes) -> Iterator[str]:
     yield f"head: {side(changes.head)}"
     if changes.remark:
         yield changes.remark
-    common = common_words([change.configuration for change in changes.rows])
+    common = common_words([change.subject.configuration for change in changes.rows])
     if common:
         yield f"all: {common}"
 
@@ -145,7 +152,7 @@ def _open_ends(changes: Changes, result: GateResult | None) -> Iterator[str]:
 
 def _lost_cells(lost: Unmeasured) -> list[str]:
     """Return the cells of a configuration that fails now."""
-    name = _code(str(lost.configuration))
+    name = _code(str(lost.subject))
     return ["**fails now**", name, "outcome", f"{lost.base} → {lost.head}", EMPTY, EMPTY]
 
 

@@ -12,8 +12,10 @@ from reusebench.reports.compare.gate import GateResult
 from reusebench.reports.compare.records import as_csv
 from reusebench.reports.compare.text import as_text
 
-#: Functions from a comparison, and the result of its gate if there is one, to the output.
-FORMS: dict[str, Callable[[Changes, Optional[GateResult]], str]] = {
+#: Functions from a comparison, the result of its gate if there is one, and whether all rows are
+#: shown of a large one, to the output. Forms for programs have all rows in any case; annotations
+#: are of changes alone.
+FORMS: dict[str, Callable[[Changes, Optional[GateResult], bool], str]] = {
     "text": as_text,
     "markdown": as_markdown,
     "csv": as_csv,

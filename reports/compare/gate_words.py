@@ -69,13 +69,13 @@ def gate_lines(result: GateResult) -> Iterator[str]:
 
 def lost_words(lost: Unmeasured) -> str:
     """Return the sentence on a configuration that fails now."""
-    return f"{lost.configuration}: it was measured in the base, and here it is: {lost.head}"
+    return f"{lost.subject}: it was measured in the base, and here it is: {lost.head}"
 
 
 def held_words(held: Held) -> str:
     """Return the change, and the allowed one."""
     return (
-        f"{held.change.configuration}: {change_words(held.change)}; allowed"
+        f"{held.change.subject}: {change_words(held.change)}; allowed"
         f" {metric_amount(held.allowed, held.limit.metric)}"
     )
 
@@ -137,5 +137,5 @@ def _summary(limit: GateLimit, held: dict[str, list[Held]], strict: bool) -> str
         words += f"; {remedy(held[UNDECIDED][0])}"
     if better:
         best = min(better, key=lambda change: change.difference.percent or 0)
-        words += f"; {len(better)} better, such as {best.configuration}: {size_words(best)}"
+        words += f"; {len(better)} better, such as {best.subject}: {size_words(best)}"
     return words

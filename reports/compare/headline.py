@@ -48,7 +48,7 @@ def _failed(result: GateResult) -> str:
 
 
 def _fails_now(lost: Sequence[Unmeasured], others: int) -> str:
-    return f"{lost[0].configuration} fails now: {lost[0].head}{_more(len(lost) + others - 1)}"
+    return f"{lost[0].subject} fails now: {lost[0].head}{_more(len(lost) + others - 1)}"
 
 
 def _not_judged(changes: Changes, result: GateResult) -> str:
@@ -80,8 +80,9 @@ def change_in_short(change: Change) -> str:
     """Return configuration, figure, both medians and the percentage."""
     difference = change.difference
     percent = "" if difference.percent is None else f" ({difference.percent:+.1f} %)"
+    name = change.subject.named(change.subject.configuration.name)
     return (
-        f"{change.metric.name.replace('_', ' ')} of {change.configuration.name}:"
+        f"{change.metric.name.replace('_', ' ')} of {name}:"
         f" {level_amount(difference.base_median, change.metric)} →"
         f" {level_amount(difference.head_median, change.metric)}{percent}"
     )

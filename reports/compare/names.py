@@ -10,11 +10,11 @@ from reusebench.storage.runs import Configuration
 def short_names(configurations: Sequence[Configuration]) -> dict[Configuration, str]:
     """Return a name for each, with the parts that tell it from others of the same name."""
     namesakes: dict[str, list[Configuration]] = {}
-    for configuration in configurations:
+    for configuration in dict.fromkeys(configurations):
         namesakes.setdefault(configuration.name, []).append(configuration)
 
     names = {}
-    for configuration in configurations:
+    for configuration in dict.fromkeys(configurations):
         common = _common_parts(namesakes[configuration.name])
         differing = [
             part for part, other in zip(_parts(configuration), common) if part and other is None

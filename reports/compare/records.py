@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from reusebench.reports.base.table import csv
-from reusebench.reports.compare.changes import Change, Changes
+from reusebench.reports.compare.changes import Change, Changes, Subject
 from reusebench.reports.compare.gate import GateResult
 from reusebench.reports.compare.gate_words import limit_words, lost_words
 
@@ -29,10 +29,11 @@ COMPARISON_COLUMNS = (
     "smallest_change",
     "verdict",
     "noise_runs",
+    "board",
 )
 
 
-def as_csv(changes: Changes, _result: GateResult | None) -> str:
+def as_csv(changes: Changes, _result: GateResult | None, _shows_all: bool = False) -> str:
     """Return the rows as CSV in COMPARISON_COLUMNS."""
     return csv(COMPARISON_COLUMNS, map(_record, changes.rows)).rstrip("\n")
 
@@ -41,14 +42,12 @@ def comparison_document(changes: Changes, result: GateResult | None) -> dict[str
     """Return the runs of both sides, the rows, configurations that were not compared, the gate."""
     not_compared = []
     for differing in changes.differing:
-        not_compared.append(
-            {"configuration": str(differing.configuration), "differs": differing.conditions}
-        )
+        not_compared.append({**_names(differing.subject), "differs": differing.conditions})
     on_one_side = []
     for unmeasured in changes.unmeasured:
         on_one_side.append(
             {
-                "configuration": str(unmeasured.configuration),
+                **_names(unmeasured.subject),
                 "base": unmeasured.base,
                 "head": unmeasured.head,
             }
@@ -74,10 +73,7 @@ def _gate(result: GateResult) -> dict[str, Any]:
         }
         for words in limit_words(result)
     ]
-    lost = [
-        {"configuration": str(each.configuration), "sentence": lost_words(each)}
-        for each in result.lost
-    ]
+    lost = [{**_names(each.subject), "sentence": lost_words(each)} for each in result.lost]
     return {
         "exit_code": result.exit_code,
         "strict": result.strict,
@@ -86,8 +82,12 @@ def _gate(result: GateResult) -> dict[str, Any]:
     }
 
 
+def _names(subject: Subject) -> dict[str, str]:
+    return {"configuration": str(subject), "board": subject.board}
+
+
 def _record(change: Change) -> dict[str, Any]:
-    configuration = change.configuration
+    configuration = change.subject.configuration
     difference = change.difference
     error = difference.error
     return {
@@ -109,4 +109,5 @@ def _record(change: Change) -> dict[str, Any]:
         "smallest_change": error,
         "verdict": change.verdict,
         "noise_runs": difference.noise.runs,
+        "board": change.subject.board,
     }

@@ -41,11 +41,9 @@ def remarks(changes: Changes) -> Iterator[str]:
 def exceptions(changes: Changes) -> Iterator[str]:
     """Yield what is not compared, or not as it should be."""
     short = []
-    for configuration, signs in changes.short.items():
+    for subject, signs in changes.short.items():
         evidence = "; ".join(map(str, signs))
-        short.append(
-            f"memory was short, so that figures are too small: {configuration}: {evidence}"
-        )
+        short.append(f"memory was short, so that figures are too small: {subject}: {evidence}")
     yield from _listed(short)
 
     if changes.recounted:
@@ -56,19 +54,18 @@ def exceptions(changes: Changes) -> Iterator[str]:
             " other PSS, which depends on other processes. `--metric application_pss` compares the"
             " PSS of both"
         )
-    for allowed in changes.across:
-        yield f"compared although they differ: {allowed.configuration}: {_conditions(allowed)}"
+    yield from _listed(
+        [f"compared although they differ: {words}" for words in _differing(changes.across)]
+    )
     yield from refusals(changes)
 
 
 def refusals(changes: Changes) -> Iterator[str]:
     """Yield the configurations whose conditions differ, and the options that compare them."""
-    refused = []
     options: dict[str, None] = {}
     for differing in changes.differing:
-        refused.append(f"not compared: {differing.configuration}: {_conditions(differing)}")
         options.update((f"--across {name}", None) for name in differing.conditions)
-    yield from _listed(refused)
+    yield from _listed([f"not compared: {words}" for words in _differing(changes.differing)])
     if options:
         yield f"To compare them all the same: {' '.join(options)}"
 
@@ -79,7 +76,7 @@ def on_one_side(unmeasured: Iterable[Unmeasured]) -> Iterator[str]:
     only: dict[str, list[Unmeasured]] = {"base": [], "head": []}
     for each in unmeasured:
         if each.base and each.head:
-            lines.append(f"{each.configuration}: {each.base} in the base, {each.head} in the head")
+            lines.append(f"{each.subject}: {each.base} in the base, {each.head} in the head")
         else:
             only["base" if each.base else "head"].append(each)
     yield from _listed(lines)
@@ -92,7 +89,8 @@ def _summed_up(lonely: Sequence[Unmeasured]) -> str:
     """Return the number of configurations, by runtime, and the first names of each."""
     names: dict[str, list[str]] = {}
     for each in lonely:
-        names.setdefault(each.configuration.runtime, []).append(each.configuration.name)
+        configuration = each.subject.configuration
+        names.setdefault(configuration.runtime, []).append(each.subject.named(configuration.name))
     parts = []
     for runtime, members in names.items():
         shown = ", ".join(members[:_MOST_NAMED])
@@ -115,6 +113,21 @@ def noise(rows: Sequence[Change]) -> str:
     count = str(most) if least == most else f"{least} to {most}"
     alone = f"; in {runs.count(0)} rows from these runs alone" if 0 in runs else ""
     return f"The noise is known from {count} earlier runs{alone}."
+
+
+def _differing(compared: Iterable[Differing]) -> list[str]:
+    """Return the differences of each configuration; many with the same differences are counted."""
+    members: dict[str, list[Differing]] = {}
+    for differing in compared:
+        members.setdefault(_conditions(differing), []).append(differing)
+
+    lines = []
+    for conditions, same in members.items():
+        if len(same) > _MOST_NAMED:
+            lines.append(f"{len(same)} such as {same[0].subject}: {conditions}")
+        else:
+            lines += [f"{differing.subject}: {conditions}" for differing in same]
+    return lines
 
 
 def _conditions(differing: Differing) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
@@ -12,7 +12,8 @@ from reusebench.reports.compare.changes import DISTURBED, SHORT, Change, Changes
 from reusebench.reports.compare.difference import HIGHER, LOWER, NO_CHANGE, TOO_FEW
 from reusebench.reports.compare.gate import GateResult
 from reusebench.reports.compare.gate_words import gate_lines
-from reusebench.reports.compare.names import common_words, short_names
+from reusebench.reports.compare.large import changed_rows, is_large, row_names
+from reusebench.reports.compare.names import common_words
 from reusebench.reports.compare.sides import remarks, side
 
 #: Heads of each table.
@@ -30,14 +31,19 @@ _COUNTED = {
 }
 
 
-def as_text(changes: Changes, result: GateResult | None) -> str:
-    """Return the comparison for a terminal; long rows are not wrapped."""
+def as_text(changes: Changes, result: GateResult | None, shows_all: bool = False) -> str:
+    """Return the comparison for a terminal; long rows are not wrapped.
+
+    Rows without a change are left out of a large one, unless `shows_all`.
+    """
     lines = _opening_lines(changes)
+    shown = changes.rows if shows_all or not is_large(changes) else changed_rows(changes)
     alignment = ["right" if index in _NUMBERS else "left" for index in range(len(_HEADS))]
-    for title, rows in _tables(changes):
+    for title, rows in _tables(changes, shown):
         table = tabulate(rows, _HEADS, tablefmt="plain", disable_numparse=True, colalign=alignment)
         lines += ["", title, table]
-    lines += ["", *remarks(changes), "", counts(changes)]
+    hint = "" if len(shown) == len(changes.rows) else "; --all shows every row"
+    lines += ["", *remarks(changes), "", f"{counts(changes)}{hint}"]
     if result is not None:
         lines += gate_lines(result)
     return "\n".join(lines)
@@ -59,20 +65,20 @@ def _opening_lines(changes: Changes) -> list[str]:
     lines = [f"base: {side(changes.base)}", f"head: {side(changes.head)}"]
     if changes.remark:
         lines.append(changes.remark)
-    common = common_words([change.configuration for change in changes.rows])
+    common = common_words([change.subject.configuration for change in changes.rows])
     if common:
         lines.append(f"all: {common}")
     return lines
 
 
-def _tables(changes: Changes) -> Iterator[tuple[str, list[list[str]]]]:
+def _tables(changes: Changes, shown: Sequence[Change]) -> Iterator[tuple[str, list[list[str]]]]:
     """Yield a table for each metric: its title, and rows of cells in the order of _HEADS."""
-    names = short_names([change.configuration for change in changes.rows])
-    for metric in dict.fromkeys(change.metric for change in changes.rows):
+    names = row_names(changes)
+    for metric in dict.fromkeys(change.metric for change in shown):
         rows = []
-        for change in changes.rows:
+        for change in shown:
             if change.metric == metric:
-                rows.append([names[change.configuration], *_cells(change)])
+                rows.append([names[change.subject], *_cells(change)])
         yield f"{metric.name}, {metric_unit(metric)}", rows
 
 

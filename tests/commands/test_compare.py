@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from reusebench.reports.compare.forms import FORMS
+from reusebench.scenarios.catalogue import SCENARIOS
 from reusebench.storage.result import Result
 from tests.commands.replies import result_of
 from tests.helpers.support import Ended, Reusebench
@@ -295,6 +297,23 @@ def test_forms(compare: Callable[..., Ended]) -> None:
     assert compare(1, 3, *LIMIT, "--format", "md").out == comment
 
 
+def test_a_large_comparison_shows_what_changed(tmp_path: Path, reusebench: Reusebench) -> None:
+    """More than 20 rows are shown if they changed; --all shows every row, JSON in any case."""
+    storage = tmp_path / "large"
+    names = [scenario.name for scenario in SCENARIOS if not scenario.is_variant][:12]
+    for number, mib in enumerate((40, 90), start=1):
+        results = [result(storage, name, even(40)) for name in names[1:]]
+        store(storage, number, result(storage, names[0], even(mib)), *results)
+    words = ("compare", 1, 2, "--storage", storage)
+    short = reusebench(*words).out
+    assert re.findall(r"^no_reuse ", short, re.MULTILINE)
+    assert not re.findall(rf"^{names[1]} ", short, re.MULTILINE)
+    assert "--all shows every row" in short
+    assert re.findall(rf"^{names[1]} ", reusebench(*words, "--all").out, re.MULTILINE)
+    rows = result_of(reusebench(*words, "--json"))["changes"]
+    assert {row["name"] for row in rows} == set(names)
+
+
 def test_versions_of_a_library(tmp_path: Path, reusebench: Reusebench) -> None:
     """Without runs all versions of the storage are shown; with runs only theirs."""
     storage = three_versions(tmp_path / "versions")
@@ -334,9 +353,12 @@ def test_there_must_be_two_versions(compare: Callable[..., Ended]) -> None:
         (["--versions", "--format", "github"], "--versions has no github"),
         (
             ["--versions", "--fail", "npu_memory:0"],
-            "leave out --fail, --strict, --write and --across",
+            "leave out --fail, --strict, --write, --all and --across",
         ),
-        (["--versions", "--across", "models"], "leave out --fail, --strict, --write and --across"),
+        (
+            ["--versions", "--across", "models"],
+            "leave out --fail, --strict, --write, --all and --across",
+        ),
         (["77"], "there is no run '77'"),
         (["1", "latest~9"], "there is no run 'latest~9'"),
     ],

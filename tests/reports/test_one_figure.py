@@ -223,10 +223,10 @@ def _exported(material: Material) -> Iterable[Sighting]:
 def _compared(material: Material) -> Iterable[Sighting]:
     (run,) = map(run_of, material.files)
     changes = compare_runs([run], [run], (), METRICS)
-    short = short_names([change.configuration for change in changes.rows])
+    short = short_names([change.subject.configuration for change in changes.rows])
     of_configuration = {measured.configuration: measured for measured in run.measured}
     names = {name: of_configuration[configuration] for configuration, name in short.items()}
-    yield from in_comparison(as_text(changes, None), names)
+    yield from in_comparison(as_text(changes, None, shows_all=True), names)
 
 
 def _sightings(storage: Path, infos: list[Result]) -> list[Sighting]:
@@ -274,7 +274,7 @@ def test_a_figure_of_a_program_is_one_text(
         *(readable(path.read_text(encoding="utf-8")) for path in paths),
     ]
     (run,) = map(run_of, material.files)
-    compared = as_text(compare_runs([run], [run], (), METRICS), None)
+    compared = as_text(compare_runs([run], [run], (), METRICS), None, shows_all=True)
     records = {record["phase"]: record for record in program_records(material.programs)}
     for phase in recorded.phases:
         memory = phase.memory

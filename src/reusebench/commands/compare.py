@@ -122,6 +122,15 @@ class _Sides(NamedTuple):
     ),
 )
 @click.option(
+    "--all",
+    "shows_all",
+    is_flag=True,
+    help=(
+        "Show every row, also of a comparison of more than 20. Default: of those only what changed,"
+        " and the number of the others. csv and --json have all in any case."
+    ),
+)
+@click.option(
     "--write",
     "files",
     metavar="FORM=FILE",
@@ -141,6 +150,7 @@ def compare(
     across: Sequence[str],
     versions: bool,
     form: str,
+    shows_all: bool,
     files: Sequence[tuple[str, Path]],
 ) -> int:
     """Compare the runs HEAD (default: the newest) with the runs BASE.
@@ -154,9 +164,9 @@ def compare(
     limit cannot be judged: there was nothing to hold it against, or memory was short.
     """
     if versions:
-        if limits or strict or files or across:
+        if limits or strict or files or across or shows_all:
             raise click.UsageError(
-                "--versions shows several versions: leave out --fail, --strict, --write and"
+                "--versions shows several versions: leave out --fail, --strict, --write, --all and"
                 " --across. A limit is held between two runs, by --across runtime_version"
             )
         return _compare_versions(storages, [base, head] if base else [], metrics, form)
@@ -172,11 +182,13 @@ def compare(
     result = check_limits(changes, limits, strict) if limits else None
     give(
         ComparisonResult(**comparison_document(changes, result)),
-        (FORMS[name](changes, result) for name in (form,)),
+        (FORMS[name](changes, result, shows_all) for name in (form,)),
     )
     for file_form, path in files:
-        is_reply = file_form == _JSON
-        _write(path, reply_of().as_json() if is_reply else FORMS[file_form](changes, result))
+        if file_form == _JSON:
+            _write(path, reply_of().as_json())
+        else:
+            _write(path, FORMS[file_form](changes, result, shows_all))
     if not changes.rows:
         raise ReportError(_nothing_in_common(known, sides, compared, across))
     if result and result.exit_code:

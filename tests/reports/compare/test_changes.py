@@ -29,7 +29,7 @@ def test_a_row_for_each_configuration_and_metric_of_both() -> None:
     runs = [run(number, measured(values, NO_REUSE), measured(values)) for number in (1, 2)]
     metrics = [find_metric(name) for name in ("latency", "npu_memory", "throughput")]
     changes = compare_runs(runs[:1], runs[1:], runs, metrics)
-    named = [(change.configuration, change.metric.name) for change in changes.rows]
+    named = [(change.subject.configuration, change.metric.name) for change in changes.rows]
     assert named == [
         (NO_REUSE, "latency"),
         (NO_REUSE, "npu_memory"),
@@ -80,7 +80,7 @@ def test_a_copy_of_both_sides_is_compared_once() -> None:
         base, head = (run(number, *each) for number, each in enumerate(sides, start=1))
         changes = compare_runs([base], [head], [], [METRIC])
         assert not changes.unmeasured
-        return [change.configuration for change in changes.rows]
+        return [change.subject.configuration for change in changes.rows]
 
     assert compared([original, copy], [original, copy]) == [NO_REUSE]
     turned = measured({NAME: [50]}, NO_REUSE, original=FULL_DUP)
@@ -96,7 +96,7 @@ def test_a_copy_that_is_lost_is_told_once() -> None:
         2, measured({}, NO_REUSE, "crashed"), measured({}, outcome="crashed", original=NO_REUSE)
     )
     (lost,) = compare_runs([base], [head], [], [METRIC]).unmeasured
-    assert (lost.configuration, lost.is_broken) == (NO_REUSE, True)
+    assert (lost.subject.configuration, lost.is_broken) == (NO_REUSE, True)
 
 
 def test_several_runs_are_one_side() -> None:

@@ -136,7 +136,10 @@ def test_the_worst_comes_first_and_many_undecided_are_counted() -> None:
         sides.append(run(more + 1, *each))
     found = compare_runs(sides[:1], sides[1:], [], METRICS)
     result = check_limits(found, [parse_limit(f"{MEMORY}:0")])
-    assert [held.change.configuration.name for held in result.held][:2] == ["plan_7", "plan_6"]
+    assert [held.change.subject.configuration.name for held in result.held][:2] == [
+        "plan_7",
+        "plan_6",
+    ]
     said = [line for line in lines(found, result) if line.startswith("UNDECIDED")]
     assert len(said) == 6
     assert said[-1] == f"UNDECIDED {MEMORY}:0: and 3 more like these"
