@@ -109,7 +109,7 @@ _ONLY = {
     ("storage", "accounting"): {"account", "attribution", "domains", "ledger", "requested"},
     ("storage", "measured"): {"messages", "plan", "runtimes.base"},
     ("storage", "samplers"): {"host", "readings"},
-    ("storage", "system"): {"files", "interrupts", "option_names"},
+    ("storage", "system"): {"cache", "files", "interrupts", "option_names", "package", "processes"},
     ("storage", "targets"): {"barriers", "outcome"},
     ("recorder", "measured"): {"messages"},
     ("recorder", "accounting"): {"ledger"},
@@ -198,6 +198,7 @@ _LIBRARIES = {
     "numpy": {"apply", "measured", "models", "reports", "storage"},
     "onnx": {"measured", "models"},  # measured: in the process that prepares models
     "onnxruntime": {"apply", "measured", "models"},  # models: in an environment of its own
+    "duckdb": {"storage", "reports"},
     "pandas": {"storage", "reports"},
     "matplotlib": {"reports"},
     "jinja2": {"reports", "snippets"},

@@ -35,7 +35,7 @@ def _run(
         number,
         name,
         at_time,
-        "board-123456",
+        ("board-123456",),
         None,
         False,
         order,

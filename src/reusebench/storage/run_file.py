@@ -36,6 +36,7 @@ __all__ = [
     "BOARDS",
     "CUT_OFF",
     "FINISHED",
+    "INDEX",
     "MOST_RUN_BYTES",
     "NO_END",
     "PROGRAMS",
@@ -48,9 +49,11 @@ __all__ = [
     "MachineInfo",
     "RunOrder",
     "RunWriter",
+    "StorageClock",
     "StoredResult",
     "StoredRun",
     "check_storage",
+    "is_there",
     "is_unfinished_run",
     "is_written",
     "python_folder",
@@ -83,8 +86,10 @@ UNFINISHED_NAME = re.compile(rf"\.[0-9]+{re.escape(UNFINISHED)}")
 _NUMBERED = re.compile(r"([0-9]{1,9})_.+\.json", re.DOTALL)
 #: Files of runs in a storage, each in the folder of a Python version; plain, and compacted.
 _RUNS = ("*/[0-9]*.json", "*/[0-9]*.json.xz")
-#: Folders of a storage without runs: traces, and the answers of `reusebench fit`.
-_WITHOUT_RUNS = ("traces", "fit")
+#: Folder of the index of a storage.
+INDEX = ".index"
+#: Folders of a storage without runs: traces, the answers of `reusebench fit`, and the index.
+_WITHOUT_RUNS = ("traces", "fit", INDEX)
 #: Limit of a run's file; a larger one is damaged. A session of all questions on several runtimes
 #: has 3.5 MB of each board.
 MOST_RUN_BYTES = 2**28
@@ -359,23 +364,38 @@ def read_storage(storage: Path) -> Iterator[StoredRun | BadFile]:
     paths = run_files(storage, unreadable)
     yield from unreadable
 
-    latest: str | None = None
+    clock = StorageClock()
     for path in paths:
         file = read_run_file(path)
-        number = run_number(path)
-        if isinstance(file, StoredRun) and number is not None:
-            before = latest or file.recorded_at
-            latest = max(before, file.recorded_at)
-            yield msgspec.structs.replace(
-                file,
-                order=(latest, number, plain_name(path.name)),
-                is_dated=file.is_dated and not _is_long_before(file.recorded_at, before),
-            )
-        elif file is not None and _is_there(path):
+        if isinstance(file, StoredRun):
+            order, is_dated = clock.order(path, file.recorded_at, file.is_dated)
+            yield msgspec.structs.replace(file, order=order, is_dated=is_dated)
+        elif file is not None and is_there(path):
             yield file
 
 
-def _is_there(path: Path) -> bool:
+class StorageClock:
+    """The time of the runs of one storage, which come by number: a clock may be wrong."""
+
+    def __init__(self) -> None:
+        self._latest: str | None = None
+
+    def order(self, path: Path, recorded_at: str, is_dated: bool) -> tuple[RunOrder, bool]:
+        """Return the order of the next run, and whether its date can be right.
+
+        `is_dated` is what is known from the date alone.
+        """
+        number = run_number(path)
+        name = plain_name(path.name)
+        if number is None:
+            return (recorded_at, 0, name), is_dated
+        before = self._latest or recorded_at
+        self._latest = max(before, recorded_at)
+        is_dated = is_dated and not _is_long_before(recorded_at, before)
+        return (self._latest, number, name), is_dated
+
+
+def is_there(path: Path) -> bool:
     """Whether the file, or a link to nothing, is still there."""
     try:
         in_either_form(os.lstat, str(path))

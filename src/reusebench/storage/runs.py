@@ -128,7 +128,7 @@ class RunSummary:
     name: str
     #: ISO 8601, UTC.
     recorded_at: str
-    board: str
+    boards: tuple[str, ...]
     commit: str | None
     #: Whether the commit's files had been changed.
     is_dirty: bool
@@ -142,6 +142,11 @@ class RunSummary:
     #: Numbers of configurations; those that cannot be measured are in neither.
     ok: int
     failed: int
+
+    @property
+    def board(self) -> str:
+        """The board that the run was measured on; the names of several boards."""
+        return ", ".join(self.boards)
 
     @property
     def is_named(self) -> bool:
@@ -204,7 +209,7 @@ def run_of(file: StoredRun) -> Run:
         number=number,
         name=printable(name),
         recorded_at=file.recorded_at,
-        board=file.board,
+        boards=file.boards,
         commit=None if file.commit.id in _NO_COMMITS else file.commit.id,
         is_dirty=file.commit.dirty,
         order=file.order,

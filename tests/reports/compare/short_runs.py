@@ -58,7 +58,7 @@ def run(number: int, *each: Measured) -> Run:
         number,
         name,
         at,
-        "a board",
+        ("a board",),
         commit,
         is_dirty=False,
         order=(at, number, path.name),

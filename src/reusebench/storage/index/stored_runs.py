@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from reusebench.storage.metrics import Metric
-from reusebench.storage.run_file import BadFile
-from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run, RunSummary, read_runs
+from reusebench.storage.index.covered import RunFacts
+from reusebench.storage.index.storage_index import IndexedFile, indexed_files
+from reusebench.storage.metrics import METRICS, Metric
+from reusebench.storage.run_file import BadFile, StorageClock, run_number
+from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run, RunSummary, read_run
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["StoredRuns"]
+    from reusebench.storage.index.queries import Queries
+
+__all__ = ["RunFile", "StoredRuns"]
+
+#: Limit of the rows of runs that are kept as they were read, without an index.
+_MOST_ROWS = 20_000
+
+#: Attempts at a query while others replace parts.
+_TRIES = 3
+
+_Answer = TypeVar("_Answer")
+_Key = tuple[Configuration, tuple["str | None", ...]]
 
 
-@dataclass
+@dataclass(frozen=True)
+class RunFile:
+    """The file of a run, and its traces."""
+
+    size_bytes: int
+    #: Nanoseconds since 1970.
+    changed_ns: int
+    inode: int
+    #: Number of the traces that the run names; some may be gone.
+    trace_count: int
+    #: Folders of those that are there, below `traces`.
+    trace_folders: tuple[str, ...]
+    trace_bytes: int
+
+
 class StoredRuns:
     """The runs of storages.
 
@@ -26,29 +54,92 @@ class StoredRuns:
     (run,) = stored.with_measured([newest])
     """
 
-    #: By storage, then by number.
-    runs: Sequence[RunSummary]
-    #: Files that could not be read.
-    bad_files: Sequence[BadFile]
-    #: Key: path of a run; value: the run with all figures, as its file has them.
-    _read: dict[Path, Run] = field(default_factory=dict)
+    def __init__(self) -> None:
+        #: By storage, then by number.
+        self.runs: list[RunSummary] = []
+        #: Files and folders that could not be read.
+        self.bad_files: list[BadFile] = []
+        #: The file of each run in `runs`.
+        self._files: list[IndexedFile] = []
+        self._storages: list[Path] = []
+        self._rows_kept = 0
 
     @classmethod
-    def open(cls, storages: Iterable[Path]) -> StoredRuns:
+    def open(cls, storages: Iterable[Path], with_traces: bool = False) -> StoredRuns:
         """Return the runs of boards' storages.
 
         Only files that are new or have changed since the index was made are read. An index that is
-        missing, damaged or of another version is made again. Without one all files are read.
+        missing, damaged or of another version is made again. Without one all files are read. With
+        traces, `file_of` tells their sizes of now.
         """
-        runs: list[Run] = []
-        bad_files: list[BadFile] = []
+        stored = cls()
         for storage in storages:
-            for run in read_runs(storage):
-                if isinstance(run, Run):
-                    runs.append(run)
-                else:
-                    bad_files.append(run)
-        return cls(runs, bad_files, {run.path: run for run in runs})
+            stored._storages.append(storage)
+            stored._add(storage, with_traces)
+        return stored
+
+    def _add(self, storage: Path, with_traces: bool) -> None:
+        unreadable: list[BadFile] = []
+        files = indexed_files(storage, unreadable, with_traces)
+        self.bad_files += unreadable
+        clock = StorageClock()
+        for file in files:
+            covered = file.covered
+            if covered.facts:
+                self.runs.append(_summary(file.path, covered.facts, clock))
+                self._files.append(self._kept(file))
+            elif covered.reason:
+                self.bad_files.append(BadFile(file.path, covered.reason))
+
+    def _kept(self, file: IndexedFile) -> IndexedFile:
+        """Return the file, without the figures that were read if there are many."""
+        if file.run is None:
+            return file
+        self._rows_kept += len(file.run.measured)
+        return file if self._rows_kept <= _MOST_ROWS else replace(file, run=None)
+
+    def _refresh(self) -> None:
+        """Look for the parts again, as others may have replaced some."""
+        self.__dict__.pop("_queries", None)
+        newest: dict[Path, IndexedFile] = {}
+        for storage in self._storages:
+            newest.update((file.path, file) for file in indexed_files(storage, []))
+        for position, file in enumerate(self._files):
+            found = newest.get(file.path)
+            if found is None or found.covered.state != file.covered.state:
+                found = replace(file, part=None)
+            self._files[position] = found
+
+    @cached_property
+    def _positions(self) -> dict[Path, int]:
+        """Positions in `runs`, by path."""
+        return {run.path: position for position, run in enumerate(self.runs)}
+
+    @cached_property
+    def _queries(self) -> Queries | None:
+        """The tables of the parts; None if no file is covered by one, and none is read."""
+        parts = any(file.part for file in self._files)
+        if not parts:
+            return None
+        # DuckDB is imported only if figures are asked for.
+        from reusebench.storage.index.queries import Queries
+
+        return Queries(self._files)
+
+    def file_of(self, run: RunSummary) -> RunFile:
+        """Return the file of a run of `runs`."""
+        covered = self._files[self._positions[run.path]].covered
+        assert covered.facts is not None
+        state = covered.state
+        folders = covered.facts.trace_folders
+        return RunFile(
+            size_bytes=state.size_bytes if state else 0,
+            changed_ns=state.mtime_ns if state else 0,
+            inode=state.inode if state else 0,
+            trace_count=covered.facts.trace_count,
+            trace_folders=tuple(folder.name for folder in folders),
+            trace_bytes=sum(folder.size_bytes for folder in folders),
+        )
 
     def with_measured(
         self,
@@ -59,43 +150,120 @@ class StoredRuns:
     ) -> list[Run]:
         """Return these runs with their figures; runs that have figures already are taken too.
 
-        Of the values only those of `metrics`, if given. With `like` only configurations that one of
-        those rows has under the same conditions, apart from those in `across`; other runs have
-        none, and stay in the list.
+        Values are those of `metrics`, or all. With `like` only configurations that one of those
+        rows has under the same conditions, apart from those in `across`; runs without such a
+        configuration stay in the list.
         """
-        names = None if metrics is None else {metric.name for metric in metrics}
-        keys = None if like is None else {_key(measured, across) for measured in like}
+        runs = list(runs)
+        names = [metric.name for metric in METRICS if metrics is None or metric in metrics]
+        rows = None if like is None else list(like)
+        keys = None if rows is None else {_key(measured, across) for measured in rows}
+        by_index = self._by_index(runs, names, rows, across)
         chosen = []
         for run in runs:
-            whole = run if isinstance(run, Run) else self._read[run.path]
-            rows = []
-            for measured in whole.measured:
-                if keys is None or _key(measured, across) in keys:
-                    rows.append(_with_values(measured, names))
-            chosen.append(replace(whole, measured=tuple(rows)))
+            whole = by_index.get(run.path) or self._read(run)
+            chosen.append(replace(whole, measured=tuple(_chosen(whole, names, keys, across))))
         return chosen
 
-    def relation(self, name: str) -> duckdb.DuckDBPyRelation | None:  # noqa: ARG002
-        """Return a table of the index, which has the rows of `runs` alone, in no order.
+    def _by_index(
+        self,
+        runs: Iterable[RunSummary],
+        names: Sequence[str],
+        like: Sequence[Measured] | None,
+        across: Collection[str],
+    ) -> dict[Path, Run]:
+        """Return those runs that parts have, by path; with more configurations than are like."""
+        covered = {}
+        for run in runs:
+            position = self._positions.get(run.path)
+            if not isinstance(run, Run) and position is not None and self._files[position].part:
+                covered[position] = run
+        if not covered:
+            return {}
+        measured = self._ask(lambda queries: queries.measured(list(covered), names, like, across))
+        if measured is None:
+            return {}
+        return {
+            run.path: _with_measured(run, measured.get(position, ()))
+            for position, run in covered.items()
+        }
 
-        None if there is no index: the caller reads the files. Every use of the relation may raise
-        duckdb.Error, as the index of another process may replace files.
+    def _read(self, run: RunSummary) -> Run:
+        """Return the run as its file has it; without figures if the file is gone meanwhile."""
+        if isinstance(run, Run):
+            return run
+        position = self._positions.get(run.path)
+        read: Run | BadFile | None = None
+        if position is not None:
+            read = self._files[position].run
+        read = read or read_run(run.path)
+        return _with_measured(run, read.measured if isinstance(read, Run) else ())
 
-            relation = stored.relation("measured")
-            relation.filter("board = 'rock5a'").aggregate("name, count(*)").fetchall()
+    def ask(
+        self, table: str, query: Callable[[duckdb.DuckDBPyRelation], _Answer]
+    ) -> _Answer | None:
+        """Return the answer of a query to a table of the index; None if there is no index.
+
+        The caller reads the files then. The table has the rows of `runs` in no order; its column
+        `run` is a position in `runs`, `position` that of the row among those of its run. The query
+        must fetch its answer; it may be called again, if another process has replaced parts.
+
+            stored.ask("measured", lambda rows: rows.aggregate("name, count(*)").fetchall())
         """
+        return self._ask(lambda queries: query(queries.relation(table)))
+
+    def _ask(self, query: Callable[[Queries], _Answer]) -> _Answer | None:
+        if self._queries is None:
+            return None
+        # It is imported already.
+        import duckdb
+
+        for _ in range(_TRIES):
+            try:
+                if self._queries:
+                    return query(self._queries)
+            except (OSError, duckdb.Error):
+                self._refresh()
         return None
 
 
-def _key(
-    measured: Measured, across: Collection[str]
-) -> tuple[Configuration, tuple[str | None, ...]]:
+def _summary(path: Path, facts: RunFacts, clock: StorageClock) -> RunSummary:
+    order, is_dated = clock.order(path, facts.recorded_at, facts.is_dated)
+    return RunSummary(
+        path=path,
+        number=run_number(path),
+        name=facts.name,
+        recorded_at=facts.recorded_at,
+        boards=facts.boards,
+        commit=facts.commit,
+        is_dirty=facts.is_dirty,
+        order=order,
+        is_dated=is_dated,
+        is_finished=facts.is_finished,
+        runtimes=facts.runtimes,
+        ok=facts.ok,
+        failed=facts.failed,
+    )
+
+
+def _with_measured(run: RunSummary, measured: Iterable[Measured]) -> Run:
+    return Run(**vars(run), measured=tuple(measured))
+
+
+def _chosen(
+    run: Run, names: Collection[str], keys: Collection[_Key] | None, across: Collection[str]
+) -> Iterator[Measured]:
+    """Yield the rows with these keys, if any are given, and their values of these names."""
+    for measured in run.measured:
+        if keys is not None and _key(measured, across) not in keys:
+            continue
+        if measured.values.keys() <= set(names):
+            yield measured
+        else:
+            values = {name: measured.values[name] for name in names if name in measured.values}
+            yield replace(measured, values=values)
+
+
+def _key(measured: Measured, across: Collection[str]) -> _Key:
     conditions = [measured.conditions[name] for name in CONDITIONS if name not in across]
     return measured.configuration, tuple(conditions)
-
-
-def _with_values(measured: Measured, names: Collection[str] | None) -> Measured:
-    if names is None:
-        return measured
-    values = {name: repeats for name, repeats in measured.values.items() if name in names}
-    return replace(measured, values=values)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reusebench.storage.run_file import StoredRun
+from reusebench.storage.runs import Run
 
 __all__ = ["Table"]
 
@@ -22,6 +23,6 @@ class Table:
     name: str
     #: Key: name; value: DuckDB's type.
     columns: Mapping[str, str]
-    #: The rows of a run, in order: values of `columns` as JSON has them (text, whole numbers,
-    #: floats, None, lists).
-    rows: Callable[[StoredRun], Iterable[tuple[Any, ...]]]
+    #: The rows of a file with its run, in order: values of `columns` as JSON has them, such as
+    #: text, numbers, None and lists.
+    rows: Callable[[StoredRun, Run], Iterable[tuple[Any, ...]]]
