@@ -145,7 +145,7 @@ def test_named_runs_have_their_times(runs: list[Run]) -> None:
 
 def test_the_newest_run_of_each_board(runs: list[Run]) -> None:
     """Boards come by name, each with its newest finished run."""
-    other = replace(runs[0], board="another")
+    other = replace(runs[0], boards=("another",))
     unfinished = replace(runs[1], order=("2027", 9, ""), is_finished=False)
     assert newest_of_boards([runs[1], other, unfinished, runs[0]]) == [other, runs[1]]
     assert newest_of_boards([unfinished]) == []
@@ -158,7 +158,7 @@ def test_labels_are_escaped(runs: list[Run], name: str) -> None:
     configuration = Configuration("program", "python", name, name, (name, name))
     conditions = {**row.conditions, "board": name}
     odd = replace(row, configuration=configuration, conditions=conditions)
-    text = text_of([replace(runs[0], board=name, measured=(odd,))])
+    text = text_of([replace(runs[0], boards=(name,), measured=(odd,))])
     for families_of in (_OPENMETRICS, _PLAIN):
         for family in families_of(text):
             for sample in family.samples:

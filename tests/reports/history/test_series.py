@@ -61,7 +61,7 @@ def test_another_machine_is_another_series() -> None:
     one = run(1, measured({_MEMORY.name: [1.0]}))
     runs = [
         one,
-        replace(one, board="another"),
+        replace(one, boards=("another",)),
         run(2, measured({_MEMORY.name: [2.0]}, chip="rk3588")),
     ]
     assert [(series.board, series.chip) for series in series_of(runs, [_MEMORY])] == [

@@ -68,10 +68,17 @@ class Part:
         return self.number * _MOST_FILES + position
 
     def table(self, name: str) -> Path:
-        """Return the Parquet file of a table; raise OSError if it is gone or damaged."""
+        """Return the Parquet file of a table.
+
+        If it is gone or damaged, the part is removed, and OSError raised.
+        """
         path = self.folder / f"{name}{_SUFFIX}"
         if name not in self._checked:
-            if _sum_of(path) != self._sums.get(name):
+            try:
+                is_whole = _sum_of(path) == self._sums.get(name)
+            except OSError:
+                is_whole = False
+            if not is_whole:
                 remove_part(self.folder)
                 raise OSError(f"{path} is damaged")
             self._checked.add(name)

@@ -38,19 +38,22 @@ def read_file(storage: Path, relative: str) -> FileRead | None:
         if not is_there(path):
             return None
         covered = CoveredFile(relative, state, reason=file.reason)
-        is_known = state is not None and file.reason.code != _UNREADABLE
-        return FileRead(covered, None, None, is_known and is_settled(covered, read_at_ns))
-
-    run = None
-    facts = None
-    if file is not None:
-        run = run_of(file)
-        facts = facts_of(run, file, storage)
-    covered = CoveredFile(relative, state, facts)
-    is_known = state is not None and state == state_of(path) and _is_text(relative)
-    # The file may have changed its form, plain or compacted, before it was read.
-    is_own = run is None or run.path == path
-    return FileRead(covered, file, run, is_known and is_own and is_settled(covered, read_at_ns))
+        stored, run = None, None
+        is_known = file.reason.code != _UNREADABLE
+    else:
+        stored = file
+        run = run_of(file) if file else None
+        facts = facts_of(run, file, storage) if file and run else None
+        covered = CoveredFile(relative, state, facts)
+        # The file may have changed its form, plain or compacted, before it was read.
+        is_known = run is None or run.path == path
+    can_be_kept = (
+        is_known
+        and state == state_of(path)
+        and is_settled(covered, read_at_ns)
+        and _is_text(relative)
+    )
+    return FileRead(covered, stored, run, can_be_kept)
 
 
 def _is_text(relative: str) -> bool:
