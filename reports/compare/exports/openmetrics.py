@@ -88,7 +88,7 @@ def _by_board(run: Run) -> list[Run]:
     for measured in run.measured:
         measured_on.setdefault(measured.conditions["board"] or "", []).append(measured)
     return [
-        replace(run, board=board, measured=tuple(measured))
+        replace(run, boards=(board,), measured=tuple(measured))
         for board, measured in measured_on.items()
     ]
 
