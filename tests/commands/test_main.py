@@ -140,7 +140,7 @@ def test_what_is_looked_for_is_what_is_installed() -> None:
     ("words", "completed"),
     [
         ("reusebench r", ["report", "record", "runs"]),
-        ("reusebench runs ", ["list", "prune"]),
+        ("reusebench runs ", ["compact", "expand", "list", "prune"]),
         ("reusebench export --format be", ["bencher"]),
         ("reusebench export --metric npu_", ["npu_memory", "npu_peak", "npu_left"]),
         # Without its extra: nothing, and no complaint between the user's words.
@@ -184,7 +184,7 @@ def test_mistakes_on_the_command_line(reusebench: Reusebench) -> None:
     ("words", "proposal"),
     [
         (("reprot",), "there is no command 'reprot'; the nearest is report; valid: bench, "),
-        (("runs", "lst"), "there is no command 'lst'; the nearest is list; valid: list, prune"),
+        (("runs", "lst"), "there is no command 'lst'; the nearest is list; valid: "),
         (("models", "install", "x"), "there is no command 'x'; valid: "),
         (("runs", "list", "--newst", "3"), "--newest"),
     ],

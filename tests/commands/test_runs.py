@@ -130,13 +130,14 @@ def test_runs_are_listed(storage: Path, words: _Words) -> None:
 
 
 def test_several_boards(tmp_path: Path, words: _Words) -> None:
-    """They are listed together; of one alone runs are removed. An empty storage has none."""
-    _run(tmp_path / "boards" / "a", 1)
-    _run(tmp_path / "boards" / "b", 2)
-    assert "2 runs" in words("list", of=tmp_path / "boards")
-    refusal = words("prune", "--keep", "0", code=2, of=tmp_path / "boards")
-    assert f"Name one with --storage DIR: {tmp_path}/boards/a, {tmp_path}/boards/b" in refusal
-    assert _numbers(tmp_path / "boards" / "a") == [1]
+    """They are listed together; --keep counts on each board. An empty storage has no run."""
+    for number in (1, 2):
+        _run(tmp_path / "boards" / "a", number)
+    _run(tmp_path / "boards" / "b", 1)
+    assert "3 runs" in words("list", of=tmp_path / "boards")
+    assert "1 run with 3 traces" in words("prune", "--keep", "1", of=tmp_path / "boards")
+    assert _numbers(tmp_path / "boards" / "a") == [2]
+    assert _numbers(tmp_path / "boards" / "b") == [1]
     (tmp_path / "empty").mkdir()
     assert words("list", of=tmp_path / "empty") == "0 runs, 0.00 MiB with traces\n"
 
@@ -189,6 +190,39 @@ def test_runs_before_a_date(storage: Path, words: _Words, date: str, left: list[
     """A date without a zone is UTC, as the stored ones are; a run of that moment stays."""
     words("prune", "--before", date)
     assert _numbers(storage) == left
+
+
+@pytest.mark.process
+def test_baselines_stay(storage: Path, words: _Words, tmp_path: Path) -> None:
+    """Runs of --keep-run and of pytest's configuration stay, and the place is said; a baseline
+    without a run is warned of, a reference of --keep-run without one a mistake.
+    """
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --baseline 3\n")
+    project = ("--project", str(tmp_path))
+    refusal = words("prune", "--keep", "0", "--keep-run", "9", *project, code=2)
+    assert "there is no run '9'" in refusal
+    assert _numbers(storage) == [1, 2, 3, 4]
+    printed = words("prune", "--keep", "0", "--keep-run", "1", *project)
+    assert (
+        f"kept as baselines: 2 runs ({_path(storage, 1).stem}, {_path(storage, 3).stem}):"
+        f" --keep-run 1, --baseline in {tmp_path}/pytest.ini names 3" in printed
+    )
+    assert _numbers(storage) == [1, 2, 3]
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --baseline 77\n")
+    warned = words("prune", "--keep", "0", "--named", "--dry-run", *project)
+    assert "Warning: --baseline in" in warned
+    assert "there is no run '77'" in warned
+    (tmp_path / "pytest.ini").write_text("[pytest")
+    assert "baselines in it are unknown" in words("prune", "--keep", "0", *project, code=2)
+
+
+def test_rules_together(storage: Path, words: _Words) -> None:
+    """Ages, sizes and numbers in one command; what stays above the size is said."""
+    printed = words("prune", "--size", "1KiB", "--keep-each", "1")
+    assert "2 runs with 6 traces" in printed
+    assert "kept for the name: 1 run (main)" in printed
+    assert "MiB stay, more than --size: the rest is kept for the reasons above" in printed
+    assert _numbers(storage) == [2, 4]
 
 
 def test_a_clock_that_was_not_set(storage: Path, words: _Words) -> None:
@@ -398,10 +432,10 @@ def test_a_path_in_a_file_does_not_lead_out_of_the_storage(
 def test_a_file_that_cannot_be_removed(words: _Words, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is named with the reason."""
 
-    def refuse(path: Path, **_: bool) -> None:
+    def refuse(path: Path, *_: Path, **__: bool) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(os, "unlink", refuse)
+    monkeypatch.setattr(os, "rename", refuse)
     assert f"0001_{_DATE_NAME}.json cannot be removed (Permission denied)" in words(
         "prune", "--keep", "1", code=2
     )
@@ -410,11 +444,12 @@ def test_a_file_that_cannot_be_removed(words: _Words, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["prune"], "name the runs that are old, by --keep N, --older AGE or --before DATE"),
         (
-            ["prune", "--keep", "1", "--before", "2026-01-01"],
-            "name the runs that are old, by --keep N, --older AGE or --before DATE",
+            ["prune", "--keep-run", "1"],
+            "name the runs that are old, by --older AGE, --before DATE, --size SIZE, --keep N or",
         ),
+        (["prune", "--size", "10"], "'10' is not a size; valid: a number with B, KiB, MiB, GiB"),
+        (["prune", "--keep-each", "0"], "0 is not in the range x>=1"),
         (["prune", "--keep", "-1"], "-1 is not in the range x>=0"),
         (
             ["prune", "--before", "soon"],

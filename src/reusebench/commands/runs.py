@@ -17,7 +17,7 @@ from reusebench.commands.results import RunRow, RunsResult
 from reusebench.commands.runs_compact import compact, expand
 from reusebench.commands.runs_prune import prune
 from reusebench.storage.board_storage import board_storage
-from reusebench.storage.maintenance.inventory import take_inventory
+from reusebench.storage.index.stored_runs import StoredRuns
 from reusebench.storage.runs import RunSummary
 
 __all__ = ["runs"]
@@ -42,10 +42,6 @@ def runs() -> None:
     """List stored runs; remove old ones; compact a storage."""
 
 
-for _command in (prune, compact, expand):
-    runs.add_command(_command)
-
-
 @runs.command("list")
 @click.option(
     "--newest", type=click.IntRange(0), metavar="N", help="Only the newest N. Default: all."
@@ -60,11 +56,11 @@ def list_runs(newest: int | None, storages: Sequence[Path]) -> int:
     folders = [
         board for storage in storages or [board_storage()] for board in board_storages(storage)
     ]
-    inventories = [take_inventory(folder) for folder in folders]
-    stored = [
-        (row.run, inventory.size_bytes(row)) for inventory in inventories for row in inventory.runs
-    ]
-    stored.sort(key=lambda run_and_size: run_and_size[0].order)
+    known = StoredRuns.open(folders, with_traces=True)
+    stored = []
+    for run in sorted(known.runs, key=lambda run: run.order):
+        file = known.file_of(run)
+        stored.append((run, file.size_bytes + file.trace_bytes))
     shown = stored if newest is None else stored[max(0, len(stored) - newest) :]
     result = RunsResult(
         runs=[_row(run, size_bytes) for run, size_bytes in shown],
@@ -72,10 +68,9 @@ def list_runs(newest: int | None, storages: Sequence[Path]) -> int:
         total_bytes=sum(size_bytes for _, size_bytes in stored),
     )
     give(result, _list_lines(result, [run for run, _ in shown]))
-    bad_files = [file for inventory in inventories for file in inventory.bad_files]
-    for file in bad_files:
-        warn(file)
-    return 1 if bad_files else 0
+    for bad_file in known.bad_files:
+        warn(bad_file)
+    return 1 if known.bad_files else 0
 
 
 def _list_lines(result: RunsResult, runs: Sequence[RunSummary]) -> Iterator[str]:
@@ -124,3 +119,7 @@ def _cells(run: RunSummary, row: RunRow) -> Sequence[str]:
         str(row.failed),
         mib(row.size_bytes),
     )
+
+
+for _command in (prune, compact, expand):
+    runs.add_command(_command)

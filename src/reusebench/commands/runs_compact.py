@@ -17,7 +17,7 @@ from reusebench.commands.results import CompactionResult
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.errors import StorageError
 from reusebench.storage.maintenance.compaction import Changed, FormChange
-from reusebench.storage.maintenance.pruning import by_storage, is_before
+from reusebench.storage.maintenance.rules import by_storage, is_before
 from reusebench.storage.runs import RunSummary
 from reusebench.system.files import printable
 

@@ -40,6 +40,7 @@ __all__ = [
     "MOST_RUN_BYTES",
     "NO_END",
     "PROGRAMS",
+    "REMOVED",
     "RUNNING",
     "UNFINISHED_NAME",
     "WITHOUT_SPEED",
@@ -88,8 +89,11 @@ _NUMBERED = re.compile(r"([0-9]{1,9})_.+\.json", re.DOTALL)
 _RUNS = ("*/[0-9]*.json", "*/[0-9]*.json.xz")
 #: Folder of the index of a storage.
 INDEX = ".index"
-#: Folders of a storage without runs: traces, the answers of `reusebench fit`, and the index.
-_WITHOUT_RUNS = ("traces", "fit", INDEX)
+#: Folder of runs that are being removed.
+REMOVED = ".removed"
+#: Folders of a storage without runs: traces, the answers of `reusebench fit`, the index, and what
+#: goes.
+_WITHOUT_RUNS = ("traces", "fit", INDEX, REMOVED)
 #: Limit of a run's file; a larger one is damaged. A session of all questions on several runtimes
 #: has 3.5 MB of each board.
 MOST_RUN_BYTES = 2**28

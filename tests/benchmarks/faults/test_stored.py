@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -19,7 +18,8 @@ from benchmarks.faults.stored import Stored
 from benchmarks.faults.trial import Answer, Kind, Trial
 from reusebench.commands import runs
 from reusebench.reports.sections.programs import ProgramsSection
-from reusebench.storage.maintenance.inventory import take_inventory
+from reusebench.storage.index.stored_runs import StoredRuns
+from reusebench.storage.maintenance import pruning
 
 #: Index of an input without a page, that is not changed by its schema.
 _INDEX = 2
@@ -86,7 +86,7 @@ def test_a_traceback_is_noticed_and_its_file_kept(
 def test_a_hang_is_noticed(try_file: Try, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command without end is stopped and counts as a hang."""
     monkeypatch.setattr(stored, "_COMMAND_LIMIT_S", 0.2)
-    monkeypatch.setattr(runs, "take_inventory", lambda _: _wait())
+    monkeypatch.setattr(StoredRuns, "open", lambda *_, **__: _wait())
     assert Kind.HANG in _kinds(try_file(_write_damaged))
 
 
@@ -97,9 +97,14 @@ def _wait() -> None:
 
 def test_a_lost_run_is_noticed(try_file: Try, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bad file must not hide a good one."""
-    monkeypatch.setattr(
-        runs, "take_inventory", lambda folder: replace(take_inventory(folder), runs=())
-    )
+    open_all = StoredRuns.open
+
+    def without_runs(folders: list[Path], **_: bool) -> StoredRuns:
+        stored = open_all(folders)
+        stored.runs.clear()
+        return stored
+
+    monkeypatch.setattr(StoredRuns, "open", without_runs)
     assert Kind.LOST in _kinds(try_file(_write_damaged))
 
 
@@ -116,7 +121,7 @@ def test_a_foreign_file_that_is_removed_is_noticed(
 ) -> None:
     """A command that only shows must not remove files behind a link."""
     monkeypatch.setattr(
-        runs, "remove", lambda *_: (tmp_path / "work" / "foreign" / "file").unlink()
+        pruning, "_remove_files", lambda *_: (tmp_path / "work" / "foreign" / "file").unlink()
     )
     trial = try_file(_write_damaged)
     assert any("foreign" in wrong.place for wrong in trial.wrongs)

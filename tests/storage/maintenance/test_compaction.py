@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,8 @@ from reusebench.storage.maintenance.compaction import FormChange
 from reusebench.storage.run_file import StoredRun, read_storage, run_files
 from reusebench.storage.trace import Trace, read_trace
 from tests.reports.stored import even, result, write_run
+from tests.storage.maintenance.killing import is_killed
 
-#: The functions of `os` by which files are made and changed.
-_CALLS = ("open", "write", "unlink", "rename", "replace", "fsync", "fchmod", "fchown", "utime")
 _ID = f"{1:012x}"
 
 
@@ -90,52 +87,6 @@ def test_there_and_back(storage: Path) -> None:
     assert not any(name.endswith(".xz") for name in _names(storage))
 
 
-def _is_killed(number: int, act: Callable[[], object]) -> bool:
-    """Whether a process that acts is killed: before call number `number` of _CALLS, if it comes."""
-    pid = os.fork()
-    if not pid:
-        code = 1
-        try:
-            _die_at(number)
-            act()
-            code = 0
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(pid, 0)
-    if os.WIFSIGNALED(status):
-        assert os.WTERMSIG(status) == signal.SIGKILL
-        return True
-    assert os.WEXITSTATUS(status) == 0
-    return False
-
-
-def _die_at(number: int) -> None:
-    calls = 0
-
-    def counted(call: Callable[..., Any]) -> Callable[..., Any]:
-        def counting(*arguments: Any, **options: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return call(*arguments, **options)
-
-        return counting
-
-    for name in (
-        "open",
-        "write",
-        "unlink",
-        "rename",
-        "replace",
-        "fsync",
-        "fchmod",
-        "utime",
-        "rmdir",
-    ):
-        setattr(os, name, counted(getattr(os, name)))
-
-
 @pytest.mark.process
 @pytest.mark.parametrize("is_compaction", [True, False])
 def test_killed_at_every_step(made: Path, tmp_path: Path, is_compaction: bool) -> None:
@@ -152,14 +103,14 @@ def test_killed_at_every_step(made: Path, tmp_path: Path, is_compaction: bool) -
     while True:
         number += 1
         storage = Path(shutil.copytree(first, tmp_path / str(number)))
-        if not _is_killed(number, lambda: _change(storage, is_compaction)):  # noqa: B023
+        if not is_killed(number, lambda: _change(storage, is_compaction)):  # noqa: B023
             break
         assert _figures(storage) == before, number
         assert _change(storage, is_compaction).left == {}
         assert _contents(storage) == _contents(whole), number
         shutil.rmtree(storage)
     # Each of two files is opened, written beside, read back, renamed and removed.
-    assert number > 2 * len(_CALLS)
+    assert number > 2 * 8
 
 
 def test_two_forms_that_differ(storage: Path) -> None:

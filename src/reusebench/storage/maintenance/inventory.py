@@ -1,4 +1,4 @@
-"""The inventory of one board's storage: runs, their traces, damaged files, traces without a run.
+"""The files of a storage beside its runs: traces, and files that were never finished.
 
 Only files in the inventory are ever removed: regular files with names that this project gives. No
 links are followed.
@@ -8,56 +8,42 @@ from __future__ import annotations
 
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from reusebench.storage.compacted import UNFINISHED_FORM, plain_trace_name
+from reusebench.storage.index.stored_runs import StoredRuns
 from reusebench.storage.run_file import (
     UNFINISHED_NAME,
-    BadFile,
     StoredRun,
     is_unfinished_run,
     is_written,
-    read_storage,
+    read_run_file,
 )
-from reusebench.storage.runs import Run, run_of
-from reusebench.storage.trace import TRACE_NAME, TRACES, UNFINISHED_TRACE
+from reusebench.storage.runs import RunSummary
+from reusebench.storage.trace import TRACE_NAME, TRACES, UNFINISHED_TRACE, is_trace
 
 __all__ = [
     "LEFT_AFTER_S",
     "AuxiliaryFile",
-    "Inventory",
-    "RunFiles",
-    "take_inventory",
+    "TraceOwners",
+    "inside",
+    "left_traces",
     "trace_folders",
+    "unfinished_files",
 ]
 
 #: Age since the last change at which an unfinished run, or a file without a run, counts as left
 #: over. A younger one may belong to a session that is still measuring.
 LEFT_AFTER_S = 24 * 60 * 60
-
 #: Name of a folder of traces: the id of a session, which is the start of a UUID in hexadecimal
 #: digits; or the time and the process of a recording.
 _RUN_ID = re.compile(r"[0-9a-f]{12}|\d{8}_\d{6}-\d+")
 _TRACE_FOLDER = re.compile(rf"{TRACES}/({_RUN_ID.pattern})")
-
-
-@dataclass(frozen=True)
-class RunFiles:
-    """A run with its files in the storage."""
-
-    run: Run
-    size_bytes: int
-    #: Seconds since 1970.
-    changed_at_s: float
-    #: Whether its file, or the folder of the file, is a link.
-    is_linked: bool
-    #: Whether a live session is measuring it.
-    is_written: bool
-    #: Paths of the repeats' traces, relative to the storage.
-    traces: tuple[str, ...]
+_ANY_NAME = re.compile(".+", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -66,84 +52,126 @@ class AuxiliaryFile:
 
     path: Path
     size_bytes: int
-    #: Seconds since 1970; a trace has the time of the newest trace in its folder.
+    #: Seconds since 1970.
     changed_at_s: float
 
+    @property
+    def is_left(self) -> bool:
+        """Whether it is so old that no session is still measuring what it belongs to."""
+        return time.time() - self.changed_at_s > LEFT_AFTER_S
 
-@dataclass(frozen=True)
-class Inventory:
-    """The content of one storage."""
+
+@dataclass
+class TraceOwners:
+    """The runs of a storage that each folder of traces belongs to.
+
+    All traces in a folder belong to its runs, even those of skipped plans, which no run names. A
+    copy of a run's file has the same traces.
+    """
 
     storage: Path
-    #: The oldest first.
-    runs: Sequence[RunFiles]
-    bad_files: Sequence[BadFile]
-    #: Key: path of a trace, relative to the storage, as results name it; both forms are one.
-    traces: Mapping[str, AuxiliaryFile]
-    #: Files that are being written, or were when the power went off.
-    unfinished: Sequence[AuxiliaryFile]
+    #: Key: folder, relative to the storage.
+    runs: dict[str, set[Path]] = field(default_factory=dict)
+    #: Key: folder; value: the largest number of traces that one of its runs names.
+    named: dict[str, int] = field(default_factory=dict)
 
-    def size_bytes(self, stored: RunFiles) -> int:
-        """Return the size of the run and its traces."""
-        traces = [self.traces[name] for name in stored.traces if name in self.traces]
-        return stored.size_bytes + sum(trace.size_bytes for trace in traces)
+    @classmethod
+    def of(cls, storage: Path, stored: StoredRuns, runs: Iterable[RunSummary]) -> TraceOwners:
+        """Return the owners by the index."""
+        owners = cls(storage)
+        for run in runs:
+            file = stored.file_of(run)
+            for name in file.trace_folders:
+                folder = f"{TRACES}/{name}"
+                owners.runs.setdefault(folder, set()).add(run.path)
+                owners.named[folder] = max(owners.named.get(folder, 0), file.trace_count)
+        return owners
+
+    def give_up(self, run: Path, folders: Iterable[str], file: Path) -> list[AuxiliaryFile]:
+        """Return the traces in these folders that belong to no other run, and forget the run.
+
+        `file` is where the run is now. A file with the name of a trace that does not begin as one
+        stays.
+        """
+        traces: list[AuxiliaryFile] = []
+        if (self.storage / TRACES).is_symlink():
+            return traces
+        for folder in sorted(folders):
+            others = self.runs.get(folder, set())
+            others.discard(run)
+            if not others:
+                traces += self.traces_in(folder)
+                traces += own_files(self.storage / folder, UNFINISHED_TRACE)
+                continue
+            names = _names_of([file]) - _names_of(others)
+            for trace in self.traces_in(folder):
+                if plain_trace_name(inside(self.storage, trace.path)) in names:
+                    traces.append(trace)
+        return traces
+
+    def traces_in(self, folder: str) -> Iterator[AuxiliaryFile]:
+        """Yield the traces in the folder, by name."""
+        for file in own_files(self.storage / folder, TRACE_NAME):
+            if is_trace(self.storage, inside(self.storage, file.path)):
+                yield file
 
 
-def take_inventory(storage: Path) -> Inventory:
-    """Read the storage; skip files that are not ours."""
-    # Traces are listed before runs: a run that is stored meanwhile has too new traces to remove.
-    traces: dict[str, AuxiliaryFile] = {}
-    unfinished = [file for file in _own_files(storage, UNFINISHED_NAME) if _is_left(storage, file)]
+def left_traces(owners: TraceOwners) -> Iterator[AuxiliaryFile]:
+    """Yield the old traces that no run has: of broken sessions, and of skipped plans."""
+    storage = owners.storage
+    for path in _own_paths(storage / TRACES, _RUN_ID):
+        folder = inside(storage, path)
+        runs = owners.runs.get(folder, set())
+        if runs and _count(path, TRACE_NAME) <= owners.named[folder]:
+            continue
+        named = _names_of(runs)
+        traces = list(own_files(path, TRACE_NAME))
+        newest_s = max((trace.changed_at_s for trace in traces), default=0.0)
+        if time.time() - newest_s <= LEFT_AFTER_S:
+            continue
+        for trace in traces:
+            name = inside(storage, trace.path)
+            if plain_trace_name(name) not in named and is_trace(storage, name):
+                yield trace
+
+
+def unfinished_files(storage: Path) -> Iterator[AuxiliaryFile]:
+    """Yield the old files that were being written when a process was killed."""
+    for file in own_files(storage, UNFINISHED_NAME):
+        if file.is_left and _is_left(storage, file):
+            yield file
+    for folder in _own_paths(storage, _ANY_NAME):
+        yield from filter(_is_old, own_files(folder, UNFINISHED_FORM))
     for folder in _own_paths(storage / TRACES, _RUN_ID):
-        in_folder = list(_own_files(folder, TRACE_NAME))
-        newest_s = max((trace.changed_at_s for trace in in_folder), default=0.0)
-        for trace in in_folder:
-            name = plain_trace_name(_inside(storage, trace.path))
-            other_bytes = traces[name].size_bytes if name in traces else 0
-            traces[name] = replace(
-                trace, size_bytes=trace.size_bytes + other_bytes, changed_at_s=newest_s
-            )
-        unfinished += _own_files(folder, UNFINISHED_TRACE)
-
-    for folder in _own_paths(storage, re.compile(".+", re.DOTALL)):
-        unfinished += _own_files(folder, UNFINISHED_FORM)
-
-    runs: list[RunFiles] = []
-    bad_files: list[BadFile] = []
-    for file in read_storage(storage):
-        if isinstance(file, BadFile):
-            bad_files.append(file)
-        else:
-            with suppress(FileNotFoundError):  # removed meanwhile
-                runs.append(_files_of(storage, file))
-    runs.sort(key=lambda stored: stored.run.order)
-    return Inventory(storage, runs, bad_files, traces, unfinished)
+        yield from filter(_is_old, own_files(folder, UNFINISHED_TRACE))
 
 
-def _files_of(storage: Path, file: StoredRun) -> RunFiles:
-    status = file.path.stat()
-    is_linked = file.path.is_symlink() or file.path.parent.is_symlink()
-    may_grow = not file.is_finished and not is_linked
-    return RunFiles(
-        run=run_of(file),
-        size_bytes=status.st_size,
-        changed_at_s=status.st_mtime,
-        is_linked=is_linked,
-        is_written=may_grow and is_written(storage, _inside(storage, file.path)),
-        traces=tuple(_traces_of(file)),
-    )
-
-
-def _inside(storage: Path, path: Path) -> str:
-    return path.relative_to(storage).as_posix()
+def _is_old(file: AuxiliaryFile) -> bool:
+    return file.is_left
 
 
 def _is_left(storage: Path, file: AuxiliaryFile) -> bool:
     """Whether the file is the beginning of a run, and no session is writing it now."""
     with suppress(FileNotFoundError):
-        name = _inside(storage, file.path)
+        name = inside(storage, file.path)
         return is_unfinished_run(storage, name) and not is_written(storage, name)
     return False
+
+
+def trace_folders(file: StoredRun) -> set[str]:
+    """Return the folders of the run's traces, relative to the storage."""
+    folders = {name.rpartition("/")[0] for name in _traces_of(file)}
+    return {folder for folder in folders if _TRACE_FOLDER.fullmatch(folder)}
+
+
+def _names_of(runs: Iterable[Path]) -> set[str]:
+    """Return the names of the traces of these runs, as their files have them."""
+    names: set[str] = set()
+    for path in runs:
+        file = read_run_file(path)
+        if isinstance(file, StoredRun):
+            names.update(_traces_of(file))
+    return names
 
 
 def _traces_of(file: StoredRun) -> Iterator[str]:
@@ -153,16 +181,12 @@ def _traces_of(file: StoredRun) -> Iterator[str]:
         yield from (repeat.trace for repeat in program.repeats if repeat.trace)
 
 
-def trace_folders(file: StoredRun) -> set[str]:
-    """Return the folders of the run's traces, relative to the storage.
-
-    All traces in them belong to the run, also those that it does not name.
-    """
-    folders = {name.rpartition("/")[0] for name in _traces_of(file)}
-    return {folder for folder in folders if _TRACE_FOLDER.fullmatch(folder)}
+def inside(storage: Path, path: Path) -> str:
+    """Return the path relative to the storage."""
+    return path.relative_to(storage).as_posix()
 
 
-def _own_files(folder: Path, name: re.Pattern[str]) -> Iterator[AuxiliaryFile]:
+def own_files(folder: Path, name: re.Pattern[str]) -> Iterator[AuxiliaryFile]:
     """Yield the regular files in the folder whose names match, by name."""
     for path in _own_paths(folder, name):
         try:
@@ -171,6 +195,11 @@ def _own_files(folder: Path, name: re.Pattern[str]) -> Iterator[AuxiliaryFile]:
             continue
         if stat.S_ISREG(status.st_mode):
             yield AuxiliaryFile(path, status.st_size, status.st_mtime)
+
+
+def _count(folder: Path, name: re.Pattern[str]) -> int:
+    """Return the number of different traces in the folder, in either form."""
+    return len({plain_trace_name(path.name) for path in _own_paths(folder, name)})
 
 
 def _own_paths(folder: Path, name: re.Pattern[str]) -> list[Path]:

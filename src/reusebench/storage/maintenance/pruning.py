@@ -1,154 +1,340 @@
-"""The removal of old runs: first a plan of the files to remove, then its execution."""
+"""The removal of old runs: first the choice by rules and by what must stay, then run by run.
+
+A run that goes is moved out of the readers' sight in one step. Its traces are removed next, its
+file last: after a kill the next removal finds there what is left to remove.
+"""
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Iterable, Sequence
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reusebench.storage.compacted import compacted_name, plain_name, plain_trace_name
+from reusebench.storage.compacted import compacted_name, plain_name
+from reusebench.storage.index.stored_runs import StoredRuns
 from reusebench.storage.maintenance.exclusion import excluding_others
 from reusebench.storage.maintenance.inventory import (
     LEFT_AFTER_S,
     AuxiliaryFile,
-    Inventory,
-    RunFiles,
+    TraceOwners,
+    inside,
+    left_traces,
+    trace_folders,
+    unfinished_files,
 )
-from reusebench.storage.runs import RunSummary
-from reusebench.storage.trace import is_trace
-from reusebench.system.files import remove_inside
+from reusebench.storage.maintenance.rules import NewestOfSeries, Rules, by_storage
+from reusebench.storage.run_file import REMOVED, StoredRun, is_written, read_run_file
+from reusebench.storage.runs import RunSummary, run_of
+from reusebench.storage.trace import TRACES
+from reusebench.system.files import folder_inside, remove_inside
 
-__all__ = ["Pruning", "by_storage", "is_before", "plan_pruning", "remove"]
+__all__ = [
+    "BASELINE",
+    "CHANGED",
+    "GROWING",
+    "LINKED",
+    "NAMED",
+    "UNDATED",
+    "Choice",
+    "Removal",
+    "Removed",
+    "choose",
+    "moved_files",
+]
+
+#: The reasons for which runs stay that a rule names: a user's name; a baseline; a date that cannot
+#: be right; they may still be measured; they are behind links; their files are not as expected.
+NAMED = "named"
+BASELINE = "baseline"
+UNDATED = "undated"
+GROWING = "growing"
+LINKED = "linked"
+CHANGED = "changed"
 
 
 @dataclass
-class Pruning:
-    """The files to remove, and the old ones that stay."""
+class Choice:
+    """The runs that go, the oldest first, and those that stay although a rule names them."""
 
-    #: Runs to remove.
-    runs: list[RunFiles] = field(default_factory=list)
-    #: All traces of these runs to remove, including those that a run does not name.
-    traces: list[AuxiliaryFile] = field(default_factory=list)
-    #: Traces without a run, and files that were never finished, to remove.
-    leftovers: list[AuxiliaryFile] = field(default_factory=list)
-    #: Runs that stay because they have a name.
-    named: list[RunFiles] = field(default_factory=list)
-    #: Runs that stay because their date is unknown.
-    undated: list[RunFiles] = field(default_factory=list)
-    #: Runs that stay because they may still be measured.
-    growing: list[RunFiles] = field(default_factory=list)
-    #: Runs that stay because their file, or its folder, is a link.
-    linked: list[RunFiles] = field(default_factory=list)
-    #: Traces without a run that stay because they may belong to a damaged file.
-    unclear: list[AuxiliaryFile] = field(default_factory=list)
+    runs: list[RunSummary] = field(default_factory=list)
+    #: Key: reason.
+    kept: dict[str, list[RunSummary]] = field(default_factory=dict)
+    #: Size of all that stays, traces included; 0 without a rule of size.
+    left_bytes: int = 0
+    #: None without a rule of series.
+    newest: NewestOfSeries | None = None
 
-    @property
-    def freed_bytes(self) -> int:
-        """Size of all files to remove."""
-        files = sum(file.size_bytes for file in (*self.traces, *self.leftovers))
-        return files + sum(run.size_bytes for run in self.runs)
+    def keep(self, run: RunSummary, reason: str) -> None:
+        """Keep the run for this reason."""
+        runs = self.kept.setdefault(reason, [])
+        if run not in runs:
+            runs.append(run)
 
 
-def by_storage(runs: Iterable[RunSummary]) -> dict[Path, list[RunSummary]]:
-    """Return the runs of each storage, the oldest first."""
-    storages: dict[Path, list[RunSummary]] = {}
-    for run in sorted(runs, key=lambda run: run.order):
-        storages.setdefault(run.path.parent.parent, []).append(run)
-    return storages
+def choose(
+    stored: StoredRuns, rules: Rules, baselines: Collection[Path], with_named: bool
+) -> Choice:
+    """Return the runs that go by the rules; the paths in `baselines` stay."""
+    choice = Choice()
+    newest = _newest(stored, rules, choice)
+    old = []
+    for run in sorted(stored.runs, key=lambda run: run.order):
+        if run.path in newest:
+            continue
+        if not rules.is_old(run):
+            old.append(run)
+        elif rules.is_by_age and not run.is_dated:
+            choice.keep(run, UNDATED)
+            old.append(run)
+        else:
+            _judge(stored, run, baselines, with_named, choice)
+    if rules.most_bytes is not None:
+        sizes = _Sizes(stored)
+        choice.left_bytes = sizes.total_bytes - sum(sizes.freed_bytes(run) for run in choice.runs)
+        for run in old:
+            if choice.left_bytes <= rules.most_bytes:
+                break
+            if _judge(stored, run, baselines, with_named, choice):
+                choice.left_bytes -= sizes.freed_bytes(run)
+        choice.runs.sort(key=lambda run: run.order)
+    return choice
 
 
-def is_before(run: RunSummary, when: datetime.datetime) -> bool:
-    """Whether the date of the run is before `when`, even if its clock was wrong."""
-    recorded_at = datetime.datetime.fromisoformat(run.recorded_at)
-    if not recorded_at.tzinfo:
-        recorded_at = recorded_at.replace(tzinfo=datetime.timezone.utc)
-    return recorded_at < when
+def _newest(stored: StoredRuns, rules: Rules, choice: Choice) -> set[Path]:
+    """Return the paths of the runs that the rules of numbers keep."""
+    newest: set[Path] = set()
+    if rules.keep:
+        for runs in by_storage(stored.runs).values():
+            newest.update(run.path for run in runs[-rules.keep :])
+    if rules.keep_each:
+        choice.newest = NewestOfSeries(stored, rules.keep_each)
+        newest |= choice.newest.paths
+    return newest
 
 
-def plan_pruning(
-    inventory: Inventory,
-    old: Sequence[RunFiles],
+def _judge(
+    stored: StoredRuns,
+    run: RunSummary,
+    baselines: Collection[Path],
     with_named: bool,
-    now_s: float,
-    by_date: bool = False,
-) -> Pruning:
-    """Return the files to remove of these old runs, and files that belong to no run.
+    choice: Choice,
+) -> bool:
+    """Add the run to those that go, or to those that stay for a reason; return whether it goes."""
+    if run.path in baselines:
+        choice.keep(run, BASELINE)
+    elif run.is_named and not with_named:
+        choice.keep(run, NAMED)
+    elif not run.is_finished and _may_grow(run, stored.file_of(run).changed_ns / 1e9):
+        choice.keep(run, GROWING)
+    elif run.path.is_symlink() or run.path.parent.is_symlink():
+        choice.keep(run, LINKED)
+    else:
+        choice.runs.append(run)
+        return True
+    return False
 
-    `now_s` are seconds since 1970. If the runs are old `by_date`, those whose date cannot be right
-    stay.
+
+def _may_grow(run: RunSummary, changed_at_s: float) -> bool:
+    """Whether a session may still be measuring this unfinished run."""
+    if time.time() - changed_at_s <= LEFT_AFTER_S:
+        return True
+    storage = run.path.parent.parent
+    with suppress(OSError):  # removed meanwhile, or behind a link
+        return is_written(storage, inside(storage, run.path))
+    return False
+
+
+class _Sizes:
+    """The sizes of runs with their traces; traces of several runs count once."""
+
+    def __init__(self, stored: StoredRuns) -> None:
+        self._stored = stored
+        self._owners: dict[tuple[Path, str], int] = {}
+        self.total_bytes = 0
+        for run in stored.runs:
+            file = stored.file_of(run)
+            self.total_bytes += file.size_bytes
+            keys = self._folders(run)
+            if not any(key in self._owners for key in keys):
+                self.total_bytes += file.trace_bytes
+            for key in keys:
+                self._owners[key] = self._owners.get(key, 0) + 1
+        for bad in stored.bad_files:
+            with suppress(OSError):
+                self.total_bytes += bad.path.stat().st_size
+
+    def freed_bytes(self, run: RunSummary) -> int:
+        """Return the size that becomes free with the run, and count it as gone."""
+        file = self._stored.file_of(run)
+        keys = self._folders(run)
+        for key in keys:
+            self._owners[key] -= 1
+        is_last = not any(self._owners[key] for key in keys)
+        return file.size_bytes + (file.trace_bytes if is_last else 0)
+
+    def _folders(self, run: RunSummary) -> Sequence[tuple[Path, str]]:
+        storage = run.path.parent.parent
+        return [(storage, name) for name in self._stored.file_of(run).trace_folders]
+
+
+@dataclass
+class Removed:
+    """A run that went, or would go, with its traces."""
+
+    run: RunSummary
+    traces: list[AuxiliaryFile]
+    #: Size of the run and its traces.
+    size_bytes: int
+
+
+class Removal:
+    """The removal of runs from storages, or a dry run of it, which only tells the files.
+
+    Every run is read once more before it goes: a wrong index removes no run that the rules keep.
     """
-    pruning = Pruning()
-    for stored in old:
-        is_recent = now_s - stored.changed_at_s <= LEFT_AFTER_S
-        if stored.run.is_named and not with_named:
-            pruning.named.append(stored)
-        elif by_date and not stored.run.is_dated:
-            pruning.undated.append(stored)
-        elif stored.is_written or (not stored.run.is_finished and is_recent):
-            pruning.growing.append(stored)
-        elif stored.is_linked:
-            pruning.linked.append(stored)
-        else:
-            pruning.runs.append(stored)
-    _plan_traces(inventory, pruning, now_s)
-    pruning.leftovers += [
-        file for file in inventory.unfinished if now_s - file.changed_at_s > LEFT_AFTER_S
-    ]
-    return pruning
+
+    def __init__(
+        self, storages: Sequence[Path], stored: StoredRuns, choice: Choice, is_dry_run: bool
+    ) -> None:
+        """Take the storages and their runs, and list the files that no run has."""
+        self._stored = stored
+        self._choice = choice
+        self._is_dry_run = is_dry_run
+        runs = by_storage(stored.runs)
+        self._owners = {
+            storage: TraceOwners.of(storage, stored, runs.get(storage, ())) for storage in storages
+        }
+        bad = {_storage_of(file.path) for file in stored.bad_files}
+        #: Old traces without a run, and files that were never finished, to remove.
+        self.leftovers: list[AuxiliaryFile] = []
+        #: Traces without a run that stay, as they may belong to a damaged file.
+        self.unclear: list[AuxiliaryFile] = []
+        for storage, owners in self._owners.items():
+            self.leftovers += unfinished_files(storage)
+            traces = self.unclear if storage in bad else self.leftovers
+            traces += left_traces(owners)
+
+    def runs(self) -> Iterator[Removed]:
+        """Remove the runs one after the other; yield each when it is gone."""
+        if self._is_dry_run:
+            yield from map(self._plan, self._choice.runs)
+            return
+        for storage in self._owners:
+            self._go_on(storage)
+        for run in self._choice.runs:
+            removed = self._remove(run)
+            if removed is not None:
+                yield removed
+        for storage in self._owners:
+            # Without it there is nothing to remove; another removal may have put a run there.
+            with excluding_others(storage), suppress(OSError):
+                remove_inside(storage, REMOVED)
+
+    def remove_leftovers(self) -> None:
+        """Remove what no run has, unless this is a dry run."""
+        if self._is_dry_run:
+            return
+        for file in self.leftovers:
+            storage = next(storage for storage in self._owners if storage in file.path.parents)
+            with excluding_others(storage):
+                _remove_files(storage, [file])
+
+    def _plan(self, run: RunSummary) -> Removed:
+        """Return the files that go with the run, by the index."""
+        owners = self._owners[run.path.parent.parent]
+        file = self._stored.file_of(run)
+        folders = [f"{TRACES}/{name}" for name in file.trace_folders]
+        traces = owners.give_up(run.path, folders, run.path)
+        return _removed(run, file.size_bytes, traces)
+
+    def _remove(self, run: RunSummary) -> Removed | None:
+        storage = run.path.parent.parent
+        with excluding_others(storage):
+            file = read_run_file(run.path)
+            if not isinstance(file, StoredRun) or not self._is_as_chosen(run, file):
+                self._choice.keep(run, CHANGED)
+                return None
+            size_bytes = file.path.stat().st_size
+            moved = _moved_away(storage, file.path)
+            traces = self._finish(storage, run.path, moved, file)
+        return _removed(run, size_bytes, traces)
+
+    def _is_as_chosen(self, run: RunSummary, file: StoredRun) -> bool:
+        """Whether the rules would choose the run by what its file has now, too."""
+        now = run_of(file)
+        if (now.name, now.recorded_at, now.is_finished) != (
+            run.name,
+            run.recorded_at,
+            run.is_finished,
+        ):
+            return False
+        newest = self._choice.newest
+        return newest is None or not newest.keeps(run, now.measured)
+
+    def _go_on(self, storage: Path) -> None:
+        """Remove what a killed removal has left."""
+        with excluding_others(storage):
+            for moved in moved_files(storage):
+                file = read_run_file(moved)
+                self._finish(storage, moved, moved, file if isinstance(file, StoredRun) else None)
+
+    def _finish(
+        self, storage: Path, run: Path, moved: Path, file: StoredRun | None
+    ) -> list[AuxiliaryFile]:
+        """Remove the traces of a run that was moved away, and its file; return the traces."""
+        folders = trace_folders(file) if file else set()
+        traces = self._owners[storage].give_up(run, folders, moved)
+        _remove_files(storage, traces, folders)
+        remove_inside(storage, inside(storage, moved))
+        return traces
 
 
-def _plan_traces(inventory: Inventory, pruning: Pruning, now_s: float) -> None:
-    """Add the traces of the runs to remove, and those without a run.
-
-    All traces in the folder of a run belong to it, even those of skipped plans, which it does not
-    name. A file with the name of a trace that does not begin as one stays.
-    """
-    removed = {stored.run.path for stored in pruning.runs}
-    kept_traces: set[str] = set()
-    for stored in inventory.runs:
-        if stored.run.path not in removed:
-            kept_traces.update(stored.traces)
-    removed_traces: set[str] = set()
-    for stored in pruning.runs:
-        removed_traces.update(stored.traces)
-    removed_traces -= kept_traces
-    removed_folders = set(map(_folder, removed_traces)) - set(map(_folder, kept_traces))
-
-    for name, trace in sorted(inventory.traces.items()):
-        is_of_run = name in removed_traces or _folder(name) in removed_folders
-        is_left = name not in kept_traces and now_s - trace.changed_at_s > LEFT_AFTER_S
-        if not (is_of_run or is_left):
-            continue
-        if not is_trace(inventory.storage, _inside(inventory.storage, trace.path)):
-            continue
-        if is_of_run:
-            pruning.traces.append(trace)
-        elif inventory.bad_files:
-            pruning.unclear.append(trace)
-        else:
-            pruning.leftovers.append(trace)
+def _removed(run: RunSummary, size_bytes: int, traces: list[AuxiliaryFile]) -> Removed:
+    return Removed(run, traces, size_bytes + sum(trace.size_bytes for trace in traces))
 
 
-def remove(pruning: Pruning, storage: Path) -> None:
-    """Remove the planned files, runs first, so that no run is ever left without its traces."""
-    runs = [_inside(storage, stored.run.path) for stored in pruning.runs]
-    traces = [_inside(storage, trace.path) for trace in pruning.traces]
-    leftovers = [_inside(storage, file.path) for file in pruning.leftovers]
-    plain = [*map(plain_name, runs), *map(plain_trace_name, traces)]
-    with excluding_others(storage):
-        for name in (*plain, *map(compacted_name, plain), *leftovers):
-            with suppress(FileNotFoundError):
-                remove_inside(storage, name)
-    for folder in set(map(_folder, (*traces, *leftovers))) - {""}:
+def _storage_of(path: Path) -> Path:
+    """Return the storage of a damaged file, or of a folder of runs that cannot be read."""
+    return path.parent if path.is_dir() else path.parent.parent
+
+
+def _moved_away(storage: Path, path: Path) -> Path:
+    """Move the run's file to the folder of those that are being removed; return its new path."""
+    other = compacted_name(path.name)
+    if path.name != plain_name(path.name):
+        other = plain_name(path.name)
+    folder = storage / REMOVED
+    folder.mkdir(exist_ok=True)
+    with folder_inside(storage, inside(storage, path)) as (runs, name):
+        # Both forms are there after a compaction that was killed.
+        with suppress(FileNotFoundError):
+            os.unlink(other, dir_fd=runs)
+        with folder_inside(storage, f"{REMOVED}/{name}") as (removed, _):
+            os.rename(name, name, src_dir_fd=runs, dst_dir_fd=removed)
+            os.fsync(removed)
+        os.fsync(runs)
+    return folder / path.name
+
+
+def moved_files(storage: Path) -> list[Path]:
+    """Return the files of runs whose removal was begun and not ended."""
+    folder = storage / REMOVED
+    if folder.is_symlink() or not folder.is_dir():
+        return []
+    return sorted(folder.iterdir())
+
+
+def _remove_files(
+    storage: Path, files: Sequence[AuxiliaryFile], folders: Iterable[str] = ()
+) -> None:
+    """Remove the files, and the folders of traces that are empty then: theirs and others."""
+    for file in files:
+        with suppress(FileNotFoundError):
+            remove_inside(storage, inside(storage, file.path))
+    for folder in {*folders, *(inside(storage, file.path.parent) for file in files)}:
         with suppress(OSError):  # other files are in it
-            remove_inside(storage, folder)
-
-
-def _inside(storage: Path, path: Path) -> str:
-    return path.relative_to(storage).as_posix()
-
-
-def _folder(name: str) -> str:
-    return name.rpartition("/")[0]
+            if folder.startswith(f"{TRACES}/"):
+                remove_inside(storage, folder)
