@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from reusebench.reports.compare.changes import Change, Changes, Unmeasured
 from reusebench.storage.limits import GateLimit
@@ -77,7 +78,14 @@ class GateResult:
 
     def on(self, change: Change) -> list[Held]:
         """Return the limits that are held against this change."""
-        return [held for held in self.held if held.change is change]
+        return self._by_change.get(id(change), [])
+
+    @cached_property
+    def _by_change(self) -> dict[int, list[Held]]:
+        limits: dict[int, list[Held]] = {}
+        for held in self.held:
+            limits.setdefault(id(held.change), []).append(held)
+        return limits
 
     @property
     def unused(self) -> list[GateLimit]:

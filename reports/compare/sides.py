@@ -10,18 +10,24 @@ from reusebench.storage.runs import Run
 #: Limit of the lines of a list, and of the names in a line; the others are counted.
 _MOST_LISTED = 20
 _MOST_NAMED = 4
+#: Limit of the runs and boards of a side that are named.
+_MOST_RUNS = 3
 
 
 def side(runs: Sequence[Run]) -> str:
-    """Return the names of the runs, and date, commit and board of the newest."""
+    """Return the names of the runs, date and commit of the newest, and the boards."""
     newest = max(runs, key=lambda run: run.order)
-    words = ", ".join(map(str, runs[:3]))
-    if len(runs) > 3:
-        words += f" and {len(runs) - 3} more"
-    words += f", {newest.moment}"
+    words = f"{_first_of(list(dict.fromkeys(map(str, runs))))}, {newest.moment}"
     if newest.commit:
         words += f", commit {newest.short_commit}"
-    return f"{words}, board {newest.board}"
+    boards = list(dict.fromkeys(board for run in runs for board in run.boards))
+    return f"{words}, {'board' if len(boards) == 1 else 'boards'} {_first_of(boards)}"
+
+
+def _first_of(names: Sequence[str]) -> str:
+    words = ", ".join(names[:_MOST_RUNS])
+    more = len(names) - _MOST_RUNS
+    return f"{words} and {more} more" if more > 0 else words
 
 
 def remarks(changes: Changes) -> Iterator[str]:
@@ -86,14 +92,15 @@ def on_one_side(unmeasured: Iterable[Unmeasured]) -> Iterator[str]:
 
 
 def _summed_up(lonely: Sequence[Unmeasured]) -> str:
-    """Return the number of configurations, by runtime, and the first names of each."""
-    names: dict[str, list[str]] = {}
+    """Return the first names of each runtime, and the number of the others."""
+    names: dict[str, dict[str, None]] = {}
     for each in lonely:
         configuration = each.subject.configuration
-        names.setdefault(configuration.runtime, []).append(each.subject.named(configuration.name))
+        name = each.subject.named(configuration.name)
+        names.setdefault(configuration.runtime, {})[name] = None
     parts = []
     for runtime, members in names.items():
-        shown = ", ".join(members[:_MOST_NAMED])
+        shown = ", ".join(list(members)[:_MOST_NAMED])
         more = len(members) - _MOST_NAMED
         parts.append(f"{runtime} {shown}{f' and {more} more' if more > 0 else ''}")
     return "; ".join(parts)

@@ -74,12 +74,13 @@ def _opening_lines(changes: Changes) -> list[str]:
 def _tables(changes: Changes, shown: Sequence[Change]) -> Iterator[tuple[str, list[list[str]]]]:
     """Yield a table for each metric: its title, and rows of cells in the order of _HEADS."""
     names = row_names(changes)
-    for metric in dict.fromkeys(change.metric for change in shown):
+    for metric in dict.fromkeys(change.metric for change in changes.rows):
         rows = []
         for change in shown:
             if change.metric == metric:
                 rows.append([names[change.subject], *_cells(change)])
-        yield f"{metric.name}, {metric_unit(metric)}", rows
+        if rows:
+            yield f"{metric.name}, {metric_unit(metric)}", rows
 
 
 def _cells(change: Change) -> list[str]:

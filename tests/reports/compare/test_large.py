@@ -11,6 +11,7 @@ import pytest
 from reusebench.reports.compare.changes import Changes, compare_runs
 from reusebench.reports.compare.comment import as_markdown
 from reusebench.reports.compare.records import as_csv, comparison_document
+from reusebench.reports.compare.sides import side
 from reusebench.reports.compare.text import as_text
 from reusebench.storage.metrics import find_metric
 from reusebench.storage.runs import Measured
@@ -75,22 +76,18 @@ def test_nothing_changed_in_a_large_comparison() -> None:
 def test_changes_without_a_verdict_come_last() -> None:
     """A change on a busy machine is shown; a figure that stayed there is counted only."""
     sides = []
-    for mib, ms, busy in ((50, 20, 0.0), (60, 40, 50.0)):
-        levels = [*((name, 50, 20) for name, *_ in _SAME[:30]), ("changed", mib, ms)]
-        side = []
-        for name, memory_mib, latency_ms in levels:
-            values = {
-                "application_memory": [float(memory_mib * MIB)] * 3,
-                "latency": [latency_ms * 1e6] * 3,
-            }
-            side.append(measured(values, replace(FULL_DUP, name=name), busy_percent=busy))
-        sides.append(side)
+    for slower, busy in ((1.0, 0.0), (3.0, 50.0)):
+        levels = [(name, 1.0, busy) for name, *_ in _SAME[:30]]
+        levels += [("busy", 2 * slower, busy), ("slower", slower, 0.0), ("faster", 1 / slower, 0.0)]
+        side_values = []
+        for name, factor, busy_percent in levels:
+            values = {"latency": [factor * 20e6] * 3}
+            configuration = replace(FULL_DUP, name=name)
+            side_values.append(measured(values, configuration, busy_percent=busy_percent))
+        sides.append(side_values)
     base, head = (run(number, *each) for number, each in enumerate(sides, start=1))
-    text = as_text(compare_runs([base], [head], [], [LATENCY, MEMORY]), None)
-    assert [line.split()[-1] for line in text.splitlines() if line.startswith("changed ")] == [
-        "higher",
-        "disturbed",
-    ]
+    text = as_text(compare_runs([base], [head], [], [LATENCY]), None)
+    assert names_in(text) == ["slower", "faster", "busy"]
     assert "31 of speed on a busy machine, without a verdict" in text
     short, _ = compared([*_SAME, ("worse", 50, 60)], shortage_signs=SHORT)
     assert names_in(as_text(short, None)) == ["worse"]
@@ -182,3 +179,15 @@ def test_many_with_the_same_difference_are_one_line() -> None:
     allowed = compare_runs([run(1, *base)], [run(2, *head)], [], [MEMORY], ["runtime_version"])
     assert f"compared although they differ: {line}" in as_text(allowed, None)
     assert len(allowed.rows) == 498
+
+
+def test_a_side_of_many_runs_names_the_first() -> None:
+    """Runs of one name are named once, and of many boards the first three."""
+    runs = [
+        replace(run(7, on_board(board, 50)), boards=(board,)) for board in ("a", "b", "c", "d", "e")
+    ]
+    words = side(runs)
+    assert words.startswith(f"{runs[0]}, 2026-01-01 07:00, commit 000")
+    assert words.endswith(", boards a, b, c and 2 more")
+    assert side(runs[:1]).endswith(", board a")
+    assert side([replace(runs[0], boards=("a", "b"))]).endswith(", boards a, b")
