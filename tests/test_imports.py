@@ -167,7 +167,8 @@ _LAYERS = {
         "errors extras former_names selection machine_info memory_gate gate_reports settings plans"
         " clock standard_output"
         " progress measuring subjects result_text figure_properties effort model_request"
-        " benchmark_plugin bench_options overrides session_run session measure plugin"
+        " benchmark_plugin bench_options overrides session_run board_worker session fleet measure"
+        " plugin all_questions"
     ),
     "samplers": (
         "errors readings proc_files host descendants mappings held_files huge_pages npu"
@@ -187,7 +188,7 @@ _LAYERS = {
     "targets": (
         "errors chips boards outcome barriers oom_scores ledger_file standard_error starter_link"
         " process protocol machine target interpreters rknn_library compilers programs sandbox"
-        " vboard far resolve conversation measured_process"
+        " vboard far labgrid resolve conversation measured_process"
     ),
 }
 

@@ -36,11 +36,11 @@ _COMMON = "file://./.benchmarks"
 
 
 def _chosen(
-    storage: object, compare: object = None, target: str = "python", own: Optional[Path] = None
+    storage: object, compare: object = None, *targets: str, own: Optional[Path] = None
 ) -> argparse.Namespace:
     """Return pytest-benchmark's options after the choice; `own` is the folder of --storage."""
     given = argparse.Namespace(
-        benchmark_storage=str(storage), benchmark_compare=compare, target=target, storage=own
+        benchmark_storage=str(storage), benchmark_compare=compare, target=targets, storage=own
     )
     config: Any = SimpleNamespace(option=given)
     choose_board_storage(config)
@@ -53,10 +53,9 @@ def test_the_common_storage_becomes_the_boards() -> None:
     stays.
     """
     assert _chosen(_COMMON).benchmark_storage == f"file://{board_storage()}"
-    assert (
-        _chosen(_COMMON, target="ssh:root@10.0.0.2").benchmark_storage
-        == "file://.benchmarks/ssh-root-10.0.0.2"
-    )
+    far = "ssh:root@10.0.0.2"
+    assert _chosen(_COMMON, None, far).benchmark_storage == "file://.benchmarks/ssh-root-10.0.0.2"
+    assert _chosen(_COMMON, None, far, "rock5b").benchmark_storage == "file://.benchmarks/fleet"
     for uri in ("file:///data/store", "/data/store"):
         assert _chosen(uri).benchmark_storage == uri
 

@@ -15,7 +15,7 @@ from reusebench.storage.runs import run_of
 from reusebench.targets.outcome import Failure
 from tests.reports.stored import MACHINE, changed, even, result, write_run
 
-_LOST = Failure("not_reached", "prepare", None, Message("text", {"text": "no route"}))
+_LOST = Failure("not_measured", "prepare", None, Message("text", {"text": "no route"}))
 
 
 def _machine(board: str) -> MachineInfo:
@@ -49,7 +49,7 @@ def test_the_board_is_a_condition_of_each_result(tmp_path: Path) -> None:
     whole = run.measured[:3]
     boards = [measured.conditions["board"] for measured in whole]
     assert boards == ["rock5a", "rock5b", "pico"]
-    assert [measured.outcome for measured in whole] == ["ok", "ok", "not_reached"]
+    assert [measured.outcome for measured in whole] == ["ok", "ok", "not_measured"]
     frame = load(path, metrics="application_memory_bytes", wide=True)
     assert set(frame.loc[frame.outcome == "ok", "board"].astype(str)) == {"rock5a", "rock5b"}
 

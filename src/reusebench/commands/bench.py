@@ -11,6 +11,7 @@ import click
 import pytest
 
 import reusebench
+from reusebench.harness import all_questions
 from reusebench.harness.bench_options import declare_options
 from reusebench.harness.errors import UserError
 from reusebench.system.option_names import nearest
@@ -33,19 +34,6 @@ _WIDTH = 80
 _EXPLANATIONS = 24
 
 
-class _Questions:
-    """A plug-in of pytest: all questions are asked if the command line names no file."""
-
-    def pytest_addoption(self, parser: pytest.Parser) -> None:
-        """Let error messages name the command."""
-        parser.prog = "reusebench bench"
-
-    def pytest_configure(self, config: pytest.Config) -> None:
-        """Ask every question if no file is named."""
-        if config.args_source is not config.ArgsSource.ARGS:
-            config.args[:] = [str(QUESTIONS)]
-
-
 @click.command(
     context_settings={
         "ignore_unknown_options": True,
@@ -64,7 +52,7 @@ def bench(arguments: tuple[str, ...]) -> int:
         click.echo(_help().rstrip())
         return 0
     tests = map(_question, arguments)
-    return int(pytest.main([*_settings(), *tests], plugins=[_Questions(), reusebench]))
+    return int(pytest.main([*_settings(), *tests]))
 
 
 def _help() -> str:
@@ -94,6 +82,9 @@ def _settings() -> list[str]:
     """Return the options that make pytest read and import nothing of the working folder."""
     return [
         *("-c", os.devnull, "--noconftest"),
+        # By name, as the workers of pytest-xdist get them; this process has imported them already.
+        *("-p", reusebench.__name__, "-p", all_questions.__name__),
+        *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
         # Names of tests begin at the package: "bench/test_dup.py::...".
         *("--rootdir", str(PACKAGE)),
         *("-o", f"cache_dir={Path.cwd() / '.pytest_cache'}"),

@@ -10,7 +10,7 @@ import pytest
 
 from reusebench.harness.errors import UserError
 from reusebench.harness.former_names import Add
-from reusebench.harness.selection import storage_of
+from reusebench.harness.selection import default_storage
 from reusebench.storage.run_file import python_folder, run_number
 from reusebench.targets.errors import TargetError
 
@@ -18,6 +18,7 @@ __all__ = [
     "add_storage_option",
     "benchmark_plugin",
     "choose_board_storage",
+    "enable_beside_workers",
     "hide_latency_table",
     "saves_runs",
     "show_latency_table",
@@ -56,6 +57,17 @@ def add_storage_option(add: Add) -> None:
 def benchmark_plugin(config: pytest.Config) -> Any:
     """Return pytest-benchmark's session."""
     return config.pluginmanager.getplugin("pytest-benchmark")
+
+
+def enable_beside_workers(config: pytest.Config) -> None:
+    """Undo that pytest-benchmark switches itself off as soon as pytest-xdist has workers.
+
+    Each worker measures on a board of its own.
+    """
+    benchmarks = benchmark_plugin(config)
+    option = config.option
+    benchmarks.disabled = option.benchmark_disable and not option.benchmark_enable
+    benchmarks.xdist_warning = False
 
 
 def saves_runs(config: pytest.Config) -> bool:
@@ -98,7 +110,7 @@ def choose_board_storage(config: pytest.Config) -> None:
     option = config.option
     try:
         if option.benchmark_storage == _COMMON_STORAGE:
-            folder = option.storage or storage_of(option.target)
+            folder = option.storage or default_storage(option)
             option.benchmark_storage = f"{_FILE_SCHEME}{folder}"
         elif option.storage:
             raise UserError(

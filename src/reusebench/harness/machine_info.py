@@ -36,7 +36,7 @@ def describe_machine(target: str, machine_info: dict[str, Any]) -> None:
         return
     machine = far_machine(target)
     machine_info.update(machine_facts(machine.host, board_name(machine.host), machine.architecture))
-    facts = environment(machine.host, far_board_name(target))
+    facts = environment(machine.host, far_board_name(machine.name))
     machine_info["reusebench"] = msgspec.to_builtins(
         msgspec.structs.replace(facts, reader_bytes=machine.reader_bytes())
     )

@@ -11,18 +11,29 @@ import pytest
 from reusebench.harness.bench_options import add_options, resolve_plan_files
 from reusebench.harness.benchmark_plugin import (
     choose_board_storage,
+    enable_beside_workers,
     hide_latency_table,
     show_latency_table,
 )
+from reusebench.harness.board_worker.link import Link, begin_worker
 from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import UserError
+from reusebench.harness.fleet.boards import FleetBoard
+from reusebench.harness.fleet.missing import BOARD_PARAMETER
+from reusebench.harness.fleet.options import prepare_fleet
+from reusebench.harness.fleet.session import FleetSession
 from reusebench.harness.former_names import propose_names
 from reusebench.harness.gate_reports import GateReporter
 from reusebench.harness.machine_info import describe_machine, this_machine
 from reusebench.harness.measure import Measure
 from reusebench.harness.memory_gate import refuse_workers
 from reusebench.harness.plans.plan_file import PlanFile
-from reusebench.harness.selection import option_scenarios, selected_runtimes, selection_of
+from reusebench.harness.selection import (
+    option_scenarios,
+    selected_runtimes,
+    selection_of,
+    target_of,
+)
 from reusebench.harness.session import NamedConfiguration, Session
 from reusebench.harness.standard_output import StandardOutput, leave_open
 from reusebench.scenarios.catalogue import first_look
@@ -31,7 +42,10 @@ from reusebench.system.files import keep_writing_to_user
 from reusebench.system.interrupts import handle_signals, ignore_signals
 from reusebench.system.package import QUESTIONS
 
-_SESSION: pytest.StashKey[Session] = pytest.StashKey()
+_SESSION: pytest.StashKey[Session | FleetSession] = pytest.StashKey()
+_BOARDS: pytest.StashKey[tuple[FleetBoard, ...]] = pytest.StashKey()
+#: The worker's link to the session of several boards; None elsewhere.
+_LINK: pytest.StashKey[Link | None] = pytest.StashKey()
 _OUTPUT: pytest.StashKey[StandardOutput] = pytest.StashKey()
 _RUNTIMES: pytest.StashKey[list[str]] = pytest.StashKey()
 _PLANS: pytest.StashKey[tuple[PlanFile, ...]] = pytest.StashKey()
@@ -39,6 +53,8 @@ _PLANS: pytest.StashKey[tuple[PlanFile, ...]] = pytest.StashKey()
 _IS_FIRST_LOOK: pytest.StashKey[bool] = pytest.StashKey()
 #: Whether the table of pytest-benchmark is hidden that it would show otherwise.
 _HIDES_TABLE: pytest.StashKey[bool] = pytest.StashKey()
+_ENDED_EARLY = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
+_NOTHING_FAILED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 _FIRST_LOOK_ALONE = (
     "--quick: the first look alone. Name other questions with -k or by file, as"
     " bench/test_leaks.py; without --quick all run"
@@ -59,13 +75,32 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     config.stash[_OUTPUT] = StandardOutput()
     keep_writing_to_user()
+    config.stash[_LINK] = begin_worker(config)
     choose_board_storage(config)
     config.stash[_HIDES_TABLE] = hide_latency_table(config)
     try:
         refuse_workers(config.option)
+        config.stash[_BOARDS] = prepare_fleet(config)
         config.stash[_PLANS] = resolve_plan_files(config.option)
     except UserError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Begin the session of several boards, before pytest-xdist starts their workers."""
+    config = session.config
+    boards = config.stash[_BOARDS]
+    if not boards:
+        return
+    handle_signals()
+    try:
+        fleet = FleetSession(config, boards)
+    except UserError as error:
+        raise pytest.UsageError(str(error)) from None
+    config.stash[_SESSION] = fleet
+    config.pluginmanager.register(fleet)
+    config.pluginmanager.register(GateReporter(lambda: fleet.verdict))
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -88,10 +123,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that measures on every selected runtime, unless it gets `runtime` elsewhere."""
-    if "measure" not in metafunc.fixturenames or not _is_free(metafunc, "runtime"):
+    """Run a test that measures on every selected runtime, unless it gets `runtime` elsewhere.
+
+    With several boards, its name has the board.
+    """
+    if "measure" not in metafunc.fixturenames:
         return
     stash = metafunc.config.stash
+    link = stash[_LINK]
+    if link:
+        metafunc.fixturenames.append(BOARD_PARAMETER)
+        metafunc.parametrize(BOARD_PARAMETER, [link.task.label], indirect=True)
+    if not _is_free(metafunc, "runtime"):
+        return
     if _RUNTIMES not in stash:
         stash[_RUNTIMES] = selected_runtimes(selection_of(metafunc.config.option))
     runtimes = stash[_RUNTIMES]
@@ -180,11 +224,19 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     configurations = [_configuration(item) for item in measuring if _is_question(item.path)]
     plan_files = config.stash[_PLANS]
     handle_signals()
+    link = config.stash[_LINK]
+    if link:
+        enable_beside_workers(config)
     try:
-        config.stash[_SESSION] = Session(config, configurations, plan_files)
+        measuring_session = Session(config, configurations, plan_files, link)
     except UserError as error:
-        raise pytest.UsageError(str(error)) from None
-    config.pluginmanager.register(GateReporter(lambda: config.stash[_SESSION].verdict))
+        if link is None:
+            raise pytest.UsageError(str(error)) from None
+        link.unusable(error)
+        session.items.clear()
+        return
+    config.stash[_SESSION] = measuring_session
+    config.pluginmanager.register(GateReporter(lambda: measuring_session.verdict))
 
 
 def _items_with(session: pytest.Session, fixture: str) -> list[pytest.Item]:
@@ -220,6 +272,12 @@ def pytest_report_teststatus(
 
 
 @pytest.fixture
+def reusebench_board(request: pytest.FixtureRequest) -> str:
+    """Return the name of the board in names of tests, if there are several boards."""
+    return str(request.param)
+
+
+@pytest.fixture
 def replay_clock(request: pytest.FixtureRequest) -> ReplayClock:
     """Return pytest-benchmark's timer, which replays latencies of the measured process.
 
@@ -235,7 +293,9 @@ def replay_clock(request: pytest.FixtureRequest) -> ReplayClock:
 def measure(request: pytest.FixtureRequest, replay_clock: ReplayClock, benchmark: Any) -> Measure:
     """Return measure(scenario, runtime=..., model=...): one configuration, stored and returned."""
     properties = request.node.user_properties
-    return Measure(request.config.stash[_SESSION], benchmark, replay_clock, properties)
+    session = request.config.stash[_SESSION]
+    assert isinstance(session, Session)  # of one board
+    return Measure(session, benchmark, replay_clock, properties)
 
 
 # pytest-benchmark's own hook comes first if this plug-in is loaded earlier, as `reusebench bench`
@@ -250,7 +310,7 @@ def pytest_benchmark_update_machine_info(
     config: pytest.Config, machine_info: dict[str, Any]
 ) -> None:
     """Add the facts about the measured machine that bear on memory."""
-    describe_machine(config.option.target, machine_info)
+    describe_machine(target_of(config.option), machine_info)
 
 
 def pytest_benchmark_update_json(config: pytest.Config, output_json: dict[str, Any]) -> None:
@@ -266,22 +326,26 @@ def pytest_keyboard_interrupt() -> None:
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> Iterator[None]:
     """Store results that pytest-benchmark would not, and fail a session that did not measure.
 
     pytest-benchmark saves in a wrapper of this hook, too.
     """
     stash = session.config.stash
+    link = stash[_LINK]
     if _SESSION in stash:
         ignore_signals()
-        stash[_SESSION].save_without_speed_alone()
+        stash[_SESSION].finish(exitstatus in _ENDED_EARLY)
+    elif link:
+        link.end("", "")
     yield
     if _SESSION not in stash:
         return
     measuring = stash[_SESSION]
     output = stash[_OUTPUT]
-    if measuring.is_failed or output.error:
-        session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+    is_failed = measuring.is_failed or bool(output.error)
+    if is_failed and session.exitstatus in _NOTHING_FAILED:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if output.error:
         output.tell(measuring.storage)
 

@@ -9,22 +9,34 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["Progress"]
+__all__ = ["Output", "Progress", "TerminalOutput"]
 
 #: Width of a runtime and the title of a scenario together, with a blank.
 _WIDTH = 43
 
 
-class Progress:
-    """The lines that a session writes to pytest's terminal."""
+class Output(Protocol):
+    """Where the lines of a session go."""
 
-    def __init__(self, config: pytest.Config | None = None) -> None:
-        """Begin without an estimate of the time left; without a config, show nothing."""
+    def live(self, line: str) -> None:
+        """Write over the last line; erase it if the line is empty."""
+
+    def result(self, title: str, text: str) -> None:
+        """Show the text of a configuration that has ended."""
+
+    def note(self, line: str) -> None:
+        """Write a line of its own."""
+
+
+class TerminalOutput:
+    """pytest's terminal, if it shows anything."""
+
+    def __init__(self, config: pytest.Config) -> None:
         self._terminal: Any = None
         #: pytest's capture, which holds the terminal's file descriptor while a test runs.
         self._capture: Any = None
@@ -32,8 +44,51 @@ class Progress:
         #: line for each test.
         self.replaces_dots = False
         self._is_live = sys.__stdout__ is not None and sys.__stdout__.isatty()
-        if config is not None:
-            self._use_terminal(config)
+        plugins = config.pluginmanager
+        terminal: Any = plugins.getplugin("terminalreporter")
+        if terminal is None or terminal.verbosity < 0:
+            return
+        self._terminal = terminal
+        self._capture = plugins.getplugin("capturemanager")
+        self.replaces_dots = terminal.verbosity == 0
+        if self.replaces_dots:
+            terminal.showfspath = False
+
+    def live(self, line: str) -> None:
+        """Write over the last line; erase it if the line is empty."""
+        if self._terminal is None or not self._is_live:
+            return
+        with self._capture.global_and_fixture_disabled():
+            if self._terminal.currentfspath:
+                self._terminal.ensure_newline()
+            self._terminal.rewrite(line, erase=True, flush=True)
+            if not line:
+                self._terminal.rewrite("", flush=True)
+
+    def result(self, title: str, text: str) -> None:
+        """Show the text of a configuration that has ended."""
+        self._write_line(f"{title:<{_WIDTH - 1}} {text}")
+
+    def note(self, line: str) -> None:
+        """Write a line of its own."""
+        if self._terminal is not None:
+            with self._capture.global_and_fixture_disabled():
+                self._terminal.ensure_newline()
+        self._write_line(line)
+
+    def _write_line(self, line: str) -> None:
+        if self._terminal is not None:
+            with self._capture.global_and_fixture_disabled():
+                self._terminal.write_line(line)
+                self._terminal.flush()
+
+
+class Progress:
+    """The progress of a session, and the time left."""
+
+    def __init__(self, output: Output | None = None) -> None:
+        """Begin without an estimate of the time left; without an output, show nothing."""
+        self._output = output
         #: Expected time of the processes to come, by configuration.
         self._expected_s: dict[str, float] = {}
         #: Time that the processes until now took, and that they were expected to take.
@@ -45,17 +100,6 @@ class Progress:
         self._process_s = 0.0
         self._repeat = 0
         self._repeat_started = 0.0
-
-    def _use_terminal(self, config: pytest.Config) -> None:
-        plugins = config.pluginmanager
-        terminal: Any = plugins.getplugin("terminalreporter")
-        if terminal is None or terminal.verbosity < 0:
-            return
-        self._terminal = terminal
-        self._capture = plugins.getplugin("capturemanager")
-        self.replaces_dots = terminal.verbosity == 0
-        if self.replaces_dots:
-            terminal.showfspath = False
 
     def expect(self, expected_s: Mapping[str, float]) -> None:
         """Set the expected time of the processes of each configuration, by its title."""
@@ -101,19 +145,14 @@ class Progress:
         """Show the text of a configuration that has ended; nothing if it is empty."""
         self._expected_s.pop(title, None)
         self._write("")
-        if self._terminal is not None and text:
-            with self._capture.global_and_fixture_disabled():
-                self._terminal.write_line(f"{title:<{_WIDTH - 1}} {text}")
-                self._terminal.flush()
+        if self._output is not None and text:
+            self._output.result(title, text)
 
     def note(self, line: str) -> None:
         """Write a line of its own, such as one on a file that takes long to read."""
         self._write("")
-        if self._terminal is not None:
-            with self._capture.global_and_fixture_disabled():
-                self._terminal.ensure_newline()
-                self._terminal.write_line(line)
-                self._terminal.flush()
+        if self._output is not None:
+            self._output.note(line)
 
     def _finish_repeat(self) -> None:
         if self._repeat:
@@ -136,12 +175,5 @@ class Progress:
         self._write(f"{title:<{_WIDTH - 1}} {text}")
 
     def _write(self, line: str) -> None:
-        """Write over the last line."""
-        if self._terminal is None or not self._is_live:
-            return
-        with self._capture.global_and_fixture_disabled():
-            if self._terminal.currentfspath:
-                self._terminal.ensure_newline()
-            self._terminal.rewrite(line, erase=True, flush=True)
-            if not line:
-                self._terminal.rewrite("", flush=True)
+        if self._output is not None:
+            self._output.live(line)

@@ -11,7 +11,7 @@ from reusebench.harness.former_names import Add
 from reusebench.measured.runtimes import RUNTIMES, UnknownRuntime, find_runtime
 from reusebench.samplers.host import Host
 from reusebench.scenarios.catalogue import DEFAULT_OPTIONS
-from reusebench.storage.board_storage import board_storage, far_storage
+from reusebench.storage.board_storage import board_storage, far_storage, fleet_storage
 from reusebench.storage.limits import parse_size
 from reusebench.targets.errors import RuntimeMissing, TargetError
 from reusebench.targets.protocol.base import PYTHON, C
@@ -21,19 +21,25 @@ from reusebench.targets.target import Target
 __all__ = [
     "add_selection_options",
     "chip_of",
+    "default_storage",
     "host_of",
     "option_scenarios",
     "resolve_targets",
     "selected_runtimes",
     "selection_of",
     "storage_of",
+    "target_of",
+    "targets_of",
 ]
+
+#: This Python.
+_HERE = "python"
 
 
 def selection_of(option: argparse.Namespace) -> Selection:
     """Return the selection that the options make; a runtime that is named twice counts once."""
     return Selection(
-        target=option.target,
+        target=target_of(option),
         rknn_library=option.rknn_library,
         npu_memory_bytes=option.npu_memory,
         driver=option.driver,
@@ -45,12 +51,13 @@ def add_selection_options(add: Add) -> None:
     """Declare the options."""
     add(
         "--target",
+        action="append",
         metavar="TARGET",
-        default="python",
         help=(
             "python[:PATH]; board: with a ledger of NPU buffers; vboard:CHIP: a virtual board; or"
-            " a remote one: ssh:HOST, adb[:SERIAL], pipe:COMMAND, labgrid:PLACE, or its name"
-            " (`reusebench board add`). Default: python."
+            " a remote one: ssh:HOST, adb[:SERIAL], pipe:COMMAND, labgrid:PLACE, labgrid:TAG=VALUE,"
+            " or its name (`reusebench board add`). Repeatable: boards side by side. Default:"
+            " python."
         ),
     )
     add(
@@ -133,6 +140,23 @@ def option_scenarios(runtime: str) -> list[str]:
 def host_of(targets: Mapping[str, Target]) -> Host:
     """Return the machine that is measured; all targets of a session are on one machine."""
     return next(iter(targets.values())).machine.host
+
+
+def targets_of(option: argparse.Namespace) -> tuple[str, ...]:
+    """Return the values of --target."""
+    return tuple(option.target or (_HERE,))
+
+
+def target_of(option: argparse.Namespace) -> str:
+    """Return the target of a session of one board; with several boards, this machine."""
+    targets = targets_of(option)
+    return targets[0] if len(targets) == 1 else _HERE
+
+
+def default_storage(option: argparse.Namespace) -> Path:
+    """Return the default storage of a session: that of its board, or of all fleets."""
+    targets = targets_of(option)
+    return storage_of(targets[0]) if len(targets) == 1 else fleet_storage()
 
 
 def storage_of(target: str) -> Path:

@@ -14,6 +14,7 @@ import pytest
 
 from reusebench.harness.bench_options import resolve_settings, resolve_videos
 from reusebench.harness.benchmark_plugin import saves_runs, storage_folder, use_up, writable
+from reusebench.harness.board_worker.link import BoardRun, Link, LinkOutput
 from reusebench.harness.clock import ReplayClock
 from reusebench.harness.errors import NoModels, UnusableModel, UserError
 from reusebench.harness.figure_properties import Property, figure_properties
@@ -24,7 +25,7 @@ from reusebench.harness.model_request import ModelRequest, resolve_model_sets
 from reusebench.harness.overrides import Overrides
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.python_plan import Plan as PythonPlan
-from reusebench.harness.progress import Progress
+from reusebench.harness.progress import Progress, TerminalOutput
 from reusebench.harness.result_text import equal_text, is_equal, result_text
 from reusebench.harness.selection import host_of, resolve_targets, selection_of
 from reusebench.harness.session_run import SessionRun
@@ -40,7 +41,7 @@ from reusebench.system.interrupts import check_interrupted
 from reusebench.system.processes import watch_ends
 from reusebench.targets.target import Target
 
-__all__ = ["NamedConfiguration", "Session"]
+__all__ = ["NamedConfiguration", "Session", "checked_gate"]
 
 #: A runtime's and a subject's name, as a test of bench/ has them; None if there is none to choose.
 NamedConfiguration = tuple[Optional[str], Optional[str]]
@@ -54,21 +55,32 @@ class Session:
         config: pytest.Config,
         configurations: Sequence[NamedConfiguration],
         plan_files: Sequence[PlanFile] = (),
+        link: Link | None = None,
     ) -> None:
         """Check everything that the user can have got wrong, and make what is needed, before
         anything is measured.
 
         `configurations` are those of bench/; tests of a project of the user's name theirs later.
+        With a `link` it is the session of one board of a fleet.
         """
         _check_plans(configurations, plan_files)
         self._selection = selection_of(config.option)
         targets = resolve_targets(self._selection)
         self._subjects = Subjects(plan_files)
+        if link:
+            link.reached()
         _prepare_machine(targets)
         self.storage = writable(storage_folder(config))
-        self._gate = _gate(config, self.storage)
-        self._progress = Progress(config)
+        self._gate = None if link else checked_gate(config, self.storage)
+        self._link = link
+        self._terminal = TerminalOutput(config)
+        self._progress = Progress(LinkOutput(link) if link else self._terminal)
         self._bench = _bench(config, targets, self.storage, self._progress)
+        if link:
+            self._bench.board = link.board
+            self._bench.prefix = f"{link.task.label}-"
+            self._bench.turn = link.turn
+            self._bench.run = link.task.run
         #: Benches for calls of `measure` that override options.
         self._benches = {Overrides(): self._bench}
         jobs = [self._job(*names) for names in configurations]
@@ -77,7 +89,7 @@ class Session:
         #: Lines to show before anything is measured: assumptions about the user's models, and what
         #: a library is not kept from.
         self.remarks = [*self._bench.supplies.models.assumptions(), *_exposures(targets)]
-        self._run = SessionRun(config, self.storage)
+        self._run = BoardRun(config, link) if link else SessionRun(config, self.storage)
 
         self._has_measured = False
         #: Results by runtime, scenario and overrides: they may be the baselines of others.
@@ -234,7 +246,9 @@ class Session:
             text = f"{kind}, as above"
         self._shown_reasons.add(reason)
         self._progress.result(title, text)
-        if self._progress.replaces_dots:
+        if self._link:
+            self._link.shown(benchmark.fullname, title, text)
+        elif self._terminal.replaces_dots:
             self._without_dot.add(benchmark.fullname)
 
     def _end_test(self, result: Result) -> None:
@@ -265,9 +279,11 @@ class Session:
         """Add the results without speed to the run that pytest-benchmark is about to write."""
         self._run.add_without_speed(output_json)
 
-    def save_without_speed_alone(self) -> None:
-        """Save these results if there are no others: pytest-benchmark then saves nothing."""
-        self._run.save_without_speed_alone()
+    def finish(self, interrupted: bool) -> None:  # noqa: ARG002  a fleet needs to know
+        """Save the run if pytest-benchmark would not; give the board of a fleet back."""
+        self._run.save_alone()
+        if self._link:
+            self._link.end(self.problem, self.equal)
 
     @functools.cached_property
     def verdict(self) -> Verdict | None:
@@ -331,7 +347,8 @@ def _prepare_machine(targets: Mapping[str, Target]) -> None:
     watch_ends()
 
 
-def _gate(config: pytest.Config, storage: Path) -> MemoryGate | None:
+def checked_gate(config: pytest.Config, storage: Path) -> MemoryGate | None:
+    """Return the gate that the options describe; None without options."""
     gate = make_gate(config.option, storage)
     if gate and not saves_runs(config):
         raise UserError(

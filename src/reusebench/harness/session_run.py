@@ -15,9 +15,15 @@ from reusebench.harness.benchmark_plugin import benchmark_plugin, saves_runs
 from reusebench.harness.errors import UserError
 from reusebench.storage.refused_run import refusal_of, save_elsewhere, where_it_is
 from reusebench.storage.result import Result
-from reusebench.storage.run_file import WITHOUT_SPEED, RunWriter
+from reusebench.storage.run_file import BOARDS, WITHOUT_SPEED, RunWriter
 
-__all__ = ["SessionRun"]
+__all__ = ["SessionRun", "entry_of"]
+
+
+def entry_of(benchmark: Any, result: Result) -> dict[str, Any]:
+    """Return a result without statistics of latencies, as pytest-benchmark's entry."""
+    names = {key: getattr(benchmark, key) for key in ("group", "name", "fullname", "params")}
+    return {**names, "extra_info": msgspec.to_builtins(result)}
 
 
 class SessionRun:
@@ -36,6 +42,9 @@ class SessionRun:
         self.is_misplaced = False
         self._config = config
         self._benchmarks = benchmark_plugin(config)
+        #: Session of several boards only: the machine_info of each by its name, None if the board
+        #: was not reached.
+        self.boards: dict[str, Any] = {}
         #: Results by the full name of their test, in the form of pytest-benchmark's entries.
         self._entries: dict[str, dict[str, Any]] = {}
         self._has_warned = False
@@ -57,13 +66,16 @@ class SessionRun:
 
     def keep(self, benchmark: Any, result: Result) -> None:
         """Store a result without statistics of latencies."""
-        names = {key: getattr(benchmark, key) for key in ("group", "name", "fullname", "params")}
-        self._keep({**names, "extra_info": msgspec.to_builtins(result)})
+        self._keep(entry_of(benchmark, result))
 
     def keep_newest_benchmark(self) -> None:
         """Store the result whose latencies pytest-benchmark has got last."""
         if self._writer:  # without one there may be no statistics
             self._keep(self._benchmarks.benchmarks[-1].as_dict(include_data=False))
+
+    def put(self, test: str, entry: dict[str, Any]) -> None:
+        """Take the entry of a test, in place of an older one."""
+        self._entries[test] = entry
 
     def add_without_speed(self, output_json: dict[str, Any]) -> None:
         """Add the results without speed to the run that pytest-benchmark is about to write."""
@@ -71,13 +83,11 @@ class SessionRun:
             entry for entry in self._entries.values() if "stats" not in entry
         ]
 
-    def save_without_speed_alone(self) -> None:
-        """Save these results if there are no others: pytest-benchmark then saves nothing."""
+    def save_alone(self) -> None:
+        """Save the results if pytest-benchmark, which has no benchmarks, would save nothing."""
         if not self._entries or self._benchmarks.benchmarks:
             return
-        document = dict(self._empty_run)
-        self.add_without_speed(document)
-        self._save(document, self._name)
+        self._save(self._document(), self._name)
         self._benchmarks.save = None
         self._benchmarks.autosave = None
 
@@ -93,16 +103,25 @@ class SessionRun:
         )
         return output_json
 
-    def _keep(self, entry: dict[str, Any]) -> None:
-        """Write the unfinished run, with this entry in place of an older one of its test."""
-        if self._writer is None:
-            return
-        self._entries[entry["fullname"]] = entry
+    def _document(self) -> dict[str, Any]:
+        """Return the run with all results until now."""
         with_speed = [entry for entry in self._entries.values() if "stats" in entry]
         document = {**self._empty_run, "benchmarks": with_speed}
         self.add_without_speed(document)
+        if self.boards:
+            document[BOARDS] = self.boards
+        return document
+
+    def _keep(self, entry: dict[str, Any]) -> None:
+        if self._writer is not None:
+            self.put(entry["fullname"], entry)
+            self.write_unfinished()
+
+    def write_unfinished(self) -> None:
+        """Write the run with all results until now."""
+        assert self._writer is not None
         try:
-            self._writer.write(document, finished=False)
+            self._writer.write(self._document(), finished=False)
         except OSError as error:
             if self._has_warned:
                 return

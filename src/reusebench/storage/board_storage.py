@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reusebench.samplers.host import LOCAL_HOST, Host, read_texts
 
-__all__ = ["board_name", "board_storage", "far_board_name", "far_storage"]
+__all__ = ["board_name", "board_storage", "far_board_name", "far_storage", "fleet_storage"]
 
 _HOST_NAME = "/proc/sys/kernel/hostname"
 _MACHINE_ID = "/etc/machine-id"
@@ -34,6 +34,11 @@ def board_name(host: Host = LOCAL_HOST) -> str:
 def board_storage(host: Host = LOCAL_HOST) -> Path:
     """Return the board's default storage, relative to the working folder."""
     return _STORAGES / board_name(host)
+
+
+def fleet_storage() -> Path:
+    """Return the default storage of runs of several boards, relative to the working folder."""
+    return _STORAGES / "fleet"
 
 
 def far_board_name(target: str) -> str:

@@ -54,6 +54,7 @@ __all__ = [
     "StoredResult",
     "StoredRun",
     "check_storage",
+    "encoded",
     "is_there",
     "is_unfinished_run",
     "is_written",
@@ -506,7 +507,7 @@ class RunWriter:
         """
         if not finished:
             document = {**document, _UNFINISHED: True}
-        content = msgspec.json.encode(document, enc_hook=_placeholder)
+        content = encoded(document)
         folder = self._storage / python_folder()
         new = [path for path in (folder, *folder.parents) if not path.exists()]
         folder.mkdir(parents=True, exist_ok=True)
@@ -614,6 +615,11 @@ def python_folder() -> str:
     version = ".".join(platform.python_version_tuple()[:2])
     bits = platform.architecture()[0]
     return f"{platform.system()}-{platform.python_implementation()}-{version}-{bits}"
+
+
+def encoded(value: object) -> bytes:
+    """Return a part of a run as JSON, as pytest-benchmark would write it."""
+    return msgspec.json.encode(value, enc_hook=_placeholder)
 
 
 def _placeholder(value: Any) -> str:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["ConnectionLost", "InputNotRead", "NotStarted", "RuntimeMissing", "TargetError"]
+__all__ = [
+    "ConnectionLost",
+    "InputNotRead",
+    "NotMeasurable",
+    "NotStarted",
+    "RuntimeMissing",
+    "TargetError",
+]
 
 
 class TargetError(Exception):
@@ -15,6 +22,10 @@ class RuntimeMissing(TargetError):
 
 class ConnectionLost(TargetError):
     """The board was reached and is no longer reachable."""
+
+
+class NotMeasurable(TargetError):
+    """The board cannot be reached, or somebody else has it."""
 
 
 class InputNotRead(TargetError):

@@ -23,7 +23,7 @@ from reusebench.targets.barriers import (
     Preparing,
 )
 from reusebench.targets.conversation import Conversation, MemoryObserver, Stopped
-from reusebench.targets.errors import ConnectionLost, TargetError
+from reusebench.targets.errors import ConnectionLost, NotMeasurable, TargetError
 from reusebench.targets.machine import Reach
 from reusebench.targets.outcome import Failure
 from reusebench.targets.process import DriverProcess
@@ -357,5 +357,9 @@ def _failing(step: Step) -> Iterator[_Attempt]:
 
 def failure_of_target(error: TargetError, step: Step = _FIRST) -> Failure:
     """Return the failure of a target that cannot be used or reached."""
-    kind = "connection_lost" if isinstance(error, ConnectionLost) else "failed"
+    kind = "failed"
+    if isinstance(error, ConnectionLost):
+        kind = "connection_lost"
+    elif isinstance(error, NotMeasurable):
+        kind = "not_measured"
     return Failure(kind, step.phase, step.context, Message("text", {"text": str(error)}))

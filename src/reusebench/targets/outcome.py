@@ -41,7 +41,7 @@ OUTCOMES = {
     ),
     "hung": "a step took longer than the time limit",
     "connection_lost": "the board could no longer be reached; what was measured until then is kept",
-    "not_reached": "the board could not be reached, or somebody else had it, or it was given up",
+    "not_measured": "the board could not be reached or used, or somebody else had it",
     "outputs_differ": "the outputs are not equal to those without reuse",
     "input_changed": "a file that it needs is no longer the one that the session began with",
     "wrong_memory": (

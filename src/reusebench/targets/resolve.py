@@ -8,8 +8,11 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
 
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE, find_library
@@ -23,6 +26,7 @@ from reusebench.targets.far.machine import FarMachine
 from reusebench.targets.far.target import far_target
 from reusebench.targets.far.transport import FORMS
 from reusebench.targets.interpreters import finds_runtime, interpreter_problem, python_with, remedy
+from reusebench.targets.labgrid import is_tag, take_place
 from reusebench.targets.machine import Reach
 from reusebench.targets.programs import DRIVER, PRELOAD
 from reusebench.targets.protocol.base import C
@@ -47,6 +51,7 @@ __all__ = [
     "is_far",
     "is_virtual",
     "parse_target",
+    "release_boards",
     "user_board",
     "with_library",
 ]
@@ -55,6 +60,8 @@ _LOCAL_KINDS = ("python", "board", "vboard")
 _FAR_KINDS = {form.partition(":")[0] for form in FORMS}
 #: Value of --rknn-library for the library that the remote board already has.
 _BOARDS_OWN = Path("board")
+#: Remote boards of this process.
+_OPEN = ExitStack()
 
 
 @dataclass(frozen=True)
@@ -146,9 +153,23 @@ def far_machine(text: str) -> FarMachine:
 
 @functools.cache
 def _machine_of(name: str, board: Board) -> FarMachine:
+    if is_tag(board.address):
+        place = take_place(board.address, _show_step)
+        _OPEN.callback(place.release)
+        name = f"labgrid:{place.name}"
+        board = msgspec.structs.replace(board, address=name)
     machine = FarMachine(name, board, _show_step)
-    atexit.register(machine.close)
+    _OPEN.callback(machine.close)
     return machine
+
+
+def release_boards() -> None:
+    """Close the connections to boards, and give places of labgrid back."""
+    _OPEN.close()
+    _machine_of.cache_clear()
+
+
+atexit.register(release_boards)
 
 
 def _show_step(step: str) -> None:

@@ -6,6 +6,7 @@ import copy
 import itertools
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -63,6 +64,12 @@ class Bench:
     progress: Progress
     #: Sources of NPU memory; None on a machine without an NPU.
     npu: NpuSources | None = None
+    #: Session of several boards only: the board in results.
+    board: str | None = None
+    #: Beginning of the names of traces, which several boards write for one session.
+    prefix: str = ""
+    #: Waits until this board may measure one process.
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
     #: Identity of the session in its results.
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     #: Numbers of the session's processes, which keep the names of their traces apart.
@@ -149,10 +156,10 @@ class Bench:
         latencies_ns: list[int] = []
         while self._needs_repeat(job.subject, repeats):
             measuring = self._repeat_measurement(job, plan, prepared, repeats, keep)
-            trace_name = (
-                f"{next(self._numbers):03}-{plan.runtime}-{plan.scenario}-{len(repeats) + 1}"
-            )
-            repeat = measuring.measure(partial(write_trace, self.storage, self.run, trace_name))
+            number = f"{self.prefix}{next(self._numbers):03}"
+            trace_name = f"{number}-{plan.runtime}-{plan.scenario}-{len(repeats) + 1}"
+            with self.turn():
+                repeat = measuring.measure(partial(write_trace, self.storage, self.run, trace_name))
             repeats.append(repeat)
             failure = self._files.failure_if_changed(plan, "steady") or repeat.failure
             if failure is None:
@@ -215,6 +222,7 @@ class Bench:
         versions = self._versions_of(job.runtime, repeats)
         return Provenance(
             plan=plan,
+            board=self.board,
             target=target.name,
             driver=target.protocol.driver,
             streams=extent.streams,

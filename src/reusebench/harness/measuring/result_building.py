@@ -60,6 +60,8 @@ class Provenance:
     architecture: str | None = None
     #: Limit of all NPU buffers together, on a virtual board that was given one.
     npu_memory_limit_bytes: int | None = None
+    #: Session of several boards only.
+    board: str | None = None
     #: False if the NPU's arithmetic is missing: no figure of speed, no comparison of outputs.
     computes: bool = True
     #: Whether an emulator of its processor is in the measured process.
@@ -96,6 +98,7 @@ def build_result(
     return Result(
         schema=SCHEMA,
         run=provenance.run,
+        board=provenance.board,
         runtime=plan.runtime,
         runtime_version=provenance.runtime_version,
         target=provenance.target,

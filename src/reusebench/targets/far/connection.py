@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from reusebench.targets.errors import ConnectionLost, TargetError
+from reusebench.targets.errors import ConnectionLost, NotMeasurable, TargetError
 from reusebench.targets.far.bootstrap import begin_reader, choose_folder, probe
 from reusebench.targets.far.channel import Channel
 from reusebench.targets.far.frames import (
@@ -272,7 +272,7 @@ def connect(target: str, show_step: Callable[[str], None], folder: str | None = 
     except ConnectionLost as error:
         channel.close()
         # The connection was never made, so it was not lost.
-        raise TargetError(
+        raise NotMeasurable(
             str(error).replace("the connection to ", "").replace(" was lost", "", 1)
         ) from None
     except TargetError:

@@ -19,12 +19,12 @@ from typing import NamedTuple
 
 from reusebench.system.files import open_regular
 from reusebench.system.user_files import ChangedFile, FileState, UserFileError, problem_of
-from reusebench.targets.errors import TargetError
+from reusebench.targets.errors import NotMeasurable, TargetError
 from reusebench.targets.far.connection import Connection, Request
 from reusebench.targets.far.host import read_request
 from reusebench.targets.programs import READER
 
-__all__ = ["FarFiles", "WatchedFile"]
+__all__ = ["FarFiles", "WatchedFile", "holder_name"]
 
 # native/reader/reader.h is the other side.
 _WRITE = struct.Struct("<II")
@@ -43,6 +43,11 @@ _FILES = "files"
 _LOCK = "lock"
 _PREPARED = "prepared"
 _UNFINISHED = ".unfinished"
+
+
+def holder_name(pid: int) -> str:
+    """Return the name of a process of this user and machine, as the holder of a board."""
+    return f"{getpass.getuser()}@{socket.gethostname()}, process {pid}"
 
 
 class _Content(NamedTuple):
@@ -116,14 +121,13 @@ class FarFiles:
         except BlockingIOError:
             reply = self._connection.request(read_request(path))
             holder = reply.decode(errors="replace").strip()
-            raise TargetError(
+            raise NotMeasurable(
                 f"{self._connection.name} is in use by {holder or 'another session'}, and two"
                 " sessions would measure each other; wait until it has ended"
             ) from None
         except OSError as error:
             raise self._cannot_write(path, error) from None
-        user = f"{getpass.getuser()}@{socket.gethostname()}"
-        holder = f"{user}, process {os.getpid()}, since {time.strftime('%F %T %Z')}"
+        holder = f"{holder_name(os.getpid())}, since {time.strftime('%F %T %Z')}"
         self._write(path, holder.encode() + b"\n", 0o666)
 
     def free_bytes(self) -> int:

@@ -11,7 +11,14 @@ from reusebench.targets.errors import TargetError
 __all__ = ["FORMS", "Transport", "transport_of"]
 
 #: Forms of a remote target, as users write them.
-FORMS = ("ssh:HOST", "adb", "adb:SERIAL", "labgrid:PLACE", "pipe:COMMAND")
+FORMS = (
+    "ssh:HOST",
+    "adb",
+    "adb:SERIAL",
+    "labgrid:PLACE",
+    "labgrid:TAG=VALUE",
+    "pipe:COMMAND",
+)
 
 #: Interval of ssh's checks; it gives up a silent server after three of them.
 _SSH_ALIVE_S = 5

@@ -76,7 +76,7 @@ class DoesNotRun(Exception):
     @property
     def is_final(self) -> bool:
         """Whether no other shape would help: the file, the runtime or the target is to blame."""
-        if self._failure.kind == "connection_lost":
+        if self._failure.kind in ("connection_lost", "not_measured"):
             return True
         message = self._failure.message
         cause = message.values.get("cause")
