@@ -1,7 +1,7 @@
 """The link of a board's worker to the session of all boards, which gets results and lines.
 
-The worker measures as a session of that board. Its storage is the fleet's, to which it writes traces alone: the run is
-written by the fleet's session.
+The worker measures as a session of that board. Its storage is that of all boards, to which it
+writes traces alone: the session of all boards writes the run.
 """
 
 from __future__ import annotations
