@@ -44,6 +44,12 @@ pytestmark = [
     ),
 ]
 
+#: The newest libraries: for what the adapter does by itself, whatever the version is.
+_newest = pytest.mark.parametrize(
+    "board",
+    [param for param in _LIBRARIES if all(mark.name != "slow" for mark in param.marks)],
+    indirect=True,
+)
 _TIME_LIMIT_S = 60.0
 _SHAPES = ((1, 3, 96, 96), (1, 3, 64, 64), (1, 3, 32, 48))
 _CONVERT = dedent("""
@@ -208,6 +214,7 @@ def _prefix(board: Board) -> str:
     return "mini_" if board.is_mini else ""
 
 
+@_newest
 def test_a_picture_and_a_vector(board: Board, files: dict[str, Path]) -> None:
     """Pixels and numbers are inputs; each counts with the application's bytes, and none is copied
     in place.
@@ -230,6 +237,7 @@ def test_indices_and_dup(board: Board, files: dict[str, Path]) -> None:
     assert known(_first_inference(walked).copies).input_bytes == 8 * 8
 
 
+@_newest
 def test_data_in_the_order_of_onnx(
     board: Board, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
