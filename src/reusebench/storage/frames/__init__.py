@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal, Union
 
 import pandas as pd
 
-from reusebench.measured.messages import Message
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.errors import StorageError
 from reusebench.storage.frames.columns import METRICS_OF
+from reusebench.storage.frames.indexed_results import indexed_results
 from reusebench.storage.frames.results import results_frame
 from reusebench.storage.frames.traces import Lost, ledgers_frame, traces_frame
+from reusebench.storage.index.stored_runs import StoredRuns
 from reusebench.storage.references import find_runs
-from reusebench.storage.run_file import BadFile, StoredRun, read_run_file, read_storage, storages_in
-from reusebench.storage.runs import run_of
+from reusebench.storage.run_file import BadFile, StoredRun, read_run_file, storages_in
+from reusebench.storage.runs import RunSummary, read_run
 from reusebench.system.files import printable
 
 __all__ = ["load"]
@@ -57,9 +58,18 @@ def load(
     bad: dict[Path, BadFile] = {}
     lost: Lost = {}
     paths = [_checked(place) for place in places or (board_storage(),)]
-    files = _selected_runs(paths, _listed(runs), bad)
+
+    def report(file: BadFile) -> None:
+        bad[file.path] = file
+
+    stored, selected = _opened(paths, report)
+    references = _listed(runs)
+    if references:
+        selected = _referenced(references, selected, report)
+    files = _files_of(selected, report)
     if table == "results":
-        frame = results_frame(files, wanted, wide)
+        indexed = indexed_results(stored, selected, wanted, wide)
+        frame = results_frame(files, wanted, wide) if indexed is None else indexed
     elif table == "traces":
         frame = traces_frame(files, wanted, wide, lost)
     else:
@@ -99,52 +109,66 @@ def _checked(place: _Place) -> Path:
     return path
 
 
-def _selected_runs(
-    places: Sequence[Path], references: Sequence[str], bad: dict[Path, BadFile]
-) -> Iterator[StoredRun]:
-    """Yield the referenced runs of the places, or all; `bad` gets the files that cannot be read."""
-    if not references:
-        yield from _all_runs(places, bad)
-        return
+def _opened(
+    places: Sequence[Path], report: Callable[[BadFile], None]
+) -> tuple[StoredRuns, list[RunSummary]]:
+    """Return the storages in the places, and the runs of all places in their order, each once."""
+    storages_of = {place: storages_in(place) for place in places if place.is_dir()}
+    #: Key: storage; value: its path without links.
+    resolved: dict[Path, Path] = {}
+    distinct: dict[Path, Path] = {}
+    for storages in storages_of.values():
+        for storage in storages:
+            resolved[storage] = storage.resolve()
+            distinct.setdefault(resolved[storage], storage)
+    stored = StoredRuns.open(distinct.values())
+    for file in stored.bad_files:
+        report(file)
 
-    def report(file: BadFile) -> None:
-        bad[file.path] = file
+    runs_of: dict[Path, list[RunSummary]] = {}
+    for run in stored.runs:
+        runs_of.setdefault(resolved[run.path.parent.parent], []).append(run)
+    #: Key: the run's path, without links.
+    runs: dict[Path, RunSummary] = {}
+    for place in places:
+        for storage in storages_of.get(place, ()):
+            for run in runs_of.pop(resolved[storage], ()):
+                folder = resolved[storage] / run.path.parent.name
+                runs.setdefault(folder / run.path.name, run)
+        if place not in storages_of:
+            for run in _run_in(place, report):
+                runs.setdefault(place.resolve(), run)
+    return stored, list(runs.values())
 
-    known = [run_of(file) for file in _all_runs(places, bad)]
-    referenced: dict[Path, None] = {}
+
+def _run_in(path: Path, report: Callable[[BadFile], None]) -> list[RunSummary]:
+    """Return the run in a file."""
+    run = read_run(path)
+    if isinstance(run, BadFile):
+        report(run)
+        return []
+    return [run]
+
+
+def _referenced(
+    references: Sequence[str], known: Sequence[RunSummary], report: Callable[[BadFile], None]
+) -> list[RunSummary]:
+    """Return the referenced runs in the order of `known`, then those that paths name."""
+    referenced: dict[Path, RunSummary] = {}
     for words in references:
-        referenced.update((run.path, None) for run in find_runs(words, known, Path(), report))
-    # Runs come in the order of their storages, then files that were named by their paths.
-    paths = dict.fromkeys([*(run.path for run in known if run.path in referenced), *referenced])
-    for path in paths:
-        file = read_run_file(path)
+        referenced.update((run.path, run) for run in find_runs(words, known, Path(), report))
+    ordered = {run.path: run for run in known if run.path in referenced}
+    return list({**ordered, **referenced}.values())
+
+
+def _files_of(runs: Iterable[RunSummary], report: Callable[[BadFile], None]) -> Iterator[StoredRun]:
+    """Yield the files of the runs; those that were damaged a moment ago are reported."""
+    for run in runs:
+        file = read_run_file(run.path)
         if isinstance(file, StoredRun):
             yield file
-        elif file is not None:  # it was damaged a moment ago
+        elif file is not None:
             report(file)
-
-
-def _all_runs(places: Sequence[Path], bad: dict[Path, BadFile]) -> Iterator[StoredRun]:
-    """Yield every run of the places once; `bad` gets the files that cannot be read."""
-    seen = set()
-    for place in places:
-        for file in _read(place):
-            path = file.path.resolve()
-            if path in seen:
-                continue
-            seen.add(path)
-            if isinstance(file, BadFile):
-                bad[file.path] = file
-            else:
-                yield file
-
-
-def _read(place: Path) -> Iterator[StoredRun | BadFile]:
-    if place.is_dir():
-        for storage in storages_in(place):
-            yield from read_storage(storage)
-    else:
-        yield read_run_file(place) or BadFile(place, Message("file_without_results"))
 
 
 def _lost_traces(path: Path, traces: Sequence[str]) -> str:

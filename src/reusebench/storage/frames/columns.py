@@ -6,9 +6,9 @@ Columns are a promise to users: new ones come at the end of their group.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Optional
 
 from reusebench.samplers.readings import NpuMemory, ProcessMemory, SystemMemory
+from reusebench.storage.configuration_row import ConfigurationRow
 from reusebench.storage.metrics import BYTES, METRICS
 from reusebench.storage.result import PhaseReading
 from reusebench.targets.barriers import BarrierReading
@@ -32,45 +32,11 @@ __all__ = [
     "UNITS",
     "WIDE_RESULT_COLUMNS",
     "WIDE_TRACE_COLUMNS",
-    "ConfigurationRow",
     "Field",
 ]
 
 #: Unit of descriptors and threads.
 COUNT = "count"
-
-
-class ConfigurationRow(NamedTuple):
-    """The values that all rows of a configuration have in common."""
-
-    run_number: Optional[int]
-    run_name: str
-    recorded_at: str
-    board: str
-    commit: Optional[str]
-    dirty: bool
-    file: str
-    #: "scenario", or "program" for a recording of `reusebench record`.
-    kind: str
-    runtime: str
-    target: str
-    scenario: str
-    baseline: Optional[str]
-    measured_as: Optional[str]
-    streams: Optional[int]
-    contexts: Optional[int]
-    models: str
-    chip: Optional[str]
-    runtime_version: Optional[str]
-    driver_version: Optional[str]
-    python_version: Optional[str]
-    models_digest: Optional[str]
-    plan_digest: Optional[str]
-    npu_memory_limit_bytes: Optional[int]
-    outcome: str
-    failure: Optional[str]
-    busy_percent: float
-    memory_short: bool
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from reusebench.storage.frames.columns import CONFIGURATION_COLUMNS, TYPES, ConfigurationRow
+from reusebench.storage.configuration_row import ConfigurationRow, row_of_program, row_of_result
+from reusebench.storage.frames.columns import CONFIGURATION_COLUMNS, TYPES
 from reusebench.storage.recorded_program import Program
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import StoredRun
-from reusebench.storage.runs import Measured, Run, run_of
-from reusebench.system.files import printable
+from reusebench.storage.runs import run_of
 
 __all__ = ["Configurations", "texts", "typed_frame"]
 
@@ -30,13 +30,13 @@ class Configurations:
         """Yield the results of scenarios, each with its number."""
         run = run_of(file)
         for stored, measured in zip(file.results, run.measured):
-            yield self._add(_row_of_result(run, measured, stored.info)), stored.info
+            yield self._add(row_of_result(run, measured, stored.info)), stored.info
 
     def programs_of(self, file: StoredRun) -> Iterator[tuple[int, Program]]:
         """Yield the recorded programs, each with its number."""
         run = run_of(file)
         for program in file.programs:
-            yield self._add(_row_of_program(run, program)), program
+            yield self._add(row_of_program(run, program)), program
 
     def _add(self, row: ConfigurationRow) -> int:
         """Add a configuration and return its number."""
@@ -46,73 +46,6 @@ class Configurations:
     def frame(self) -> pd.DataFrame:
         """Return a frame with a row for each configuration, by number."""
         return typed_frame(CONFIGURATION_COLUMNS, self._rows)
-
-
-def _row_of_result(run: Run, measured: Measured, info: Result) -> ConfigurationRow:
-    configuration = measured.configuration
-    conditions = measured.conditions
-    return ConfigurationRow(
-        **{**_facts_of_run(run), "board": conditions["board"]},
-        kind="scenario",
-        runtime=configuration.runtime,
-        target=configuration.target,
-        scenario=configuration.name,
-        baseline=info.baseline,
-        measured_as=info.measured_as,
-        streams=info.streams,
-        contexts=info.contexts,
-        models=";".join(configuration.models),
-        chip=conditions["chip"],
-        runtime_version=conditions["runtime_version"],
-        driver_version=conditions["driver_version"],
-        python_version=conditions["python_version"],
-        models_digest=conditions["models"],
-        plan_digest=conditions["plan"],
-        npu_memory_limit_bytes=info.npu_memory_limit_bytes,
-        outcome=measured.outcome,
-        failure=str(info.failure) if info.failure else None,
-        busy_percent=measured.busy_percent,
-        memory_short=bool(measured.shortage_signs),
-    )
-
-
-def _row_of_program(run: Run, program: Program) -> ConfigurationRow:
-    """Return the row of a program, named as in comparisons; conditions of scenarios are None."""
-    return ConfigurationRow(
-        **_facts_of_run(run),
-        kind="program",
-        runtime="program",
-        target="python",
-        scenario=program.name,
-        baseline=None,
-        measured_as=None,
-        streams=None,
-        contexts=None,
-        models="",
-        chip=None,
-        runtime_version=None,
-        driver_version=None,
-        python_version=None,
-        models_digest=None,
-        plan_digest=None,
-        npu_memory_limit_bytes=None,
-        outcome=program.outcome,
-        failure=None,
-        busy_percent=max((repeat.idle_cpu_percent for repeat in program.repeats), default=0.0),
-        memory_short=bool(program.shortage_signs),
-    )
-
-
-def _facts_of_run(run: Run) -> dict[str, Any]:
-    return {
-        "run_number": run.number,
-        "run_name": run.name,
-        "recorded_at": run.recorded_at,
-        "board": run.board,
-        "commit": run.commit,
-        "dirty": run.is_dirty,
-        "file": printable(str(run.path)),
-    }
 
 
 def typed_frame(columns: Sequence[str], rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from reusebench.storage.configuration_row import Figures
 from reusebench.storage.frames.columns import TYPES, UNITS
 from reusebench.storage.frames.configurations import texts
 from reusebench.storage.metrics import PER_SECOND, PERCENT
 
-__all__ = ["NONE", "Figures", "Kind", "Rows"]
+__all__ = ["NONE", "Kind", "Rows"]
 
-#: The figures in one row.
-Figures = tuple[Optional[float], ...]
 _Integers = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 #: Key without a value; keys are whole numbers.
@@ -50,6 +49,12 @@ class Kind:
             self._packed.append(np.array(self._figures, dtype="float64"))
             self._figures = []
 
+    def add_all(self, positions: _Integers, figures: _Floats) -> None:
+        """Add rows at once; the figures are those of the wanted metrics."""
+        self.pack()
+        self.positions.frombytes(positions.tobytes())
+        self._packed.append(figures)
+
     def figures(self) -> _Floats:
         """Return all figures, one line per row; NaN is a missing figure."""
         self.pack()
@@ -79,6 +84,12 @@ class Rows:
         if kind.metrics:
             kind.add(len(self._keys) // len(self._names), figures)
             self._keys.extend(keys)
+
+    def add_all(self, kind: Kind, keys: _Integers, figures: _Floats) -> None:
+        """Add rows at once: lines of keys, and of the kind's figures; all are NaN without any."""
+        first = len(self._keys) // len(self._names)
+        kind.add_all(np.arange(first, first + len(keys)), figures)
+        self._keys.frombytes(keys.tobytes())
 
     def add_if_first(self, keys: tuple[int, ...]) -> None:
         """Add a row without figures, unless its configuration has a row."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import hashlib
 
+from reusebench.storage.index.figures_table import FIGURES
 from reusebench.storage.index.measured_table import MEASURED
 from reusebench.system.package import PACKAGE
 
 __all__ = ["TABLES", "version"]
 
 #: Each is a Parquet file in every part.
-TABLES = (MEASURED,)
+TABLES = (MEASURED, FIGURES)
 #: The code that decides what is in a table: an index that other code has made is not used.
 _FILLED_BY = (
     "accounting",
