@@ -101,7 +101,8 @@ def _in_order(table: pd.DataFrame, places: _Integers) -> pd.DataFrame:
     order = np.argsort(key, kind="stable")
     if "repeat" in table:
         order = np.lexsort((table["repeat"], key))
-    return table.assign(key=key).take(order)
+    ordered: pd.DataFrame = table.assign(key=key).take(order)
+    return ordered
 
 
 def _rows(facts: pd.DataFrame, figures: pd.DataFrame, metrics: Sequence[str]) -> Rows:
