@@ -1,7 +1,7 @@
 """The jobs that must pass before a change lands: `bash .ci/run [JOB...]`, all by default.
 
 --list prints their names. Each job can run alone: the set-ups that it needs (the environment, a
-browser) run first, once for all jobs. Jobs run side by side as far as there are CPUs for them. The
+browser) run first, once for all jobs. Jobs run side by side, one more than there are CPUs. The
 output of a job is shown at its end, after its name and its time. Exit code 1 if a job has failed.
 Needs git, make and a Python with venv.
 """
@@ -53,7 +53,7 @@ command -v python3.10 python3.9 python3.8 >/dev/null || exit 0
 _BENCH = """
 rm -rf out/ci
 make --no-print-directory bench STORAGE=out/ci/storage \\
-  ARGS="--quick --runtime onnxruntime -k test_ --repeats 2"
+  ARGS="--quick --runtime onnxruntime -k test_ --repeats 2 --streams 2 --contexts 2"
 .venv/bin/python .ci/check_report.py out/report
 """
 # The page in a browser, the tutorial and the preload library do not depend on the Python.
@@ -73,8 +73,8 @@ class Job:
     name: str
     script: str
     needs: tuple[str, ...] = ()
-    #: CPUs that the script keeps busy; None: all.
-    cpus: int | None = 1
+    #: Whether the script keeps all CPUs busy; otherwise one.
+    is_large: bool = False
 
 
 #: Set-ups that jobs need; each may need others.
@@ -90,12 +90,14 @@ _JOBS = (
     Job("lint", "make --no-print-directory lint", needs=("environment",)),
     # They include the first inputs of three campaigns of made-up faults
     # (docs/explanation/reliability.md).
-    Job("benchmarks", "make --no-print-directory benchmarks", needs=("environment",), cpus=None),
+    Job(
+        "benchmarks", "make --no-print-directory benchmarks", needs=("environment",), is_large=True
+    ),
     Job(
         "tests",
         "make --no-print-directory test-all",
         needs=("environment", "browser", "megengine"),
-        cpus=None,
+        is_large=True,
     ),
 )
 
@@ -199,10 +201,13 @@ def _needed(jobs: Sequence[Job]) -> list[Job]:
 
 
 def _has_room(job: Job, running: Sequence[_Running]) -> bool:
-    """Whether there are CPUs for one more job; a job for all CPUs waits for the others to end."""
-    cpus = len(os.sched_getaffinity(0))
-    busy = sum(item.job.cpus or cpus for item in running)
-    return not running or busy + min(job.cpus or cpus, cpus) <= cpus
+    """Whether one more job may run: one more than there are CPUs, since jobs also wait.
+
+    A large job runs alone.
+    """
+    if job.is_large or any(item.job.is_large for item in running):
+        return not running
+    return len(running) <= len(os.sched_getaffinity(0))
 
 
 def _jobs_of_other_pythons() -> list[Job]:
@@ -216,7 +221,7 @@ def _jobs_of_other_pythons() -> list[Job]:
             # The lower bounds of the requirements are for the oldest Python.
             options = "--lowest" if python == f"python3.{_OLDEST}" else ""
             script = _TESTS_OF_PYTHON.format(python=python, options=options)
-            jobs.append(Job(python, script, cpus=None))
+            jobs.append(Job(python, script, is_large=True))
     return jobs
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -42,12 +43,30 @@ def test_a_job_that_fails(jobs: ModuleType, capfd: pytest.CaptureFixture[str]) -
     """
     failing = jobs.Job("failing", "echo its words; exit 3")
     needing = jobs.Job("needing", "echo never", needs=("failing",))
-    last = jobs.Job("last", "echo the end", cpus=None)
+    last = jobs.Job("last", "echo the end", is_large=True)
     assert jobs._run([failing, needing, last]) == ["failing", "needing"]
     shown = capfd.readouterr().out
     assert "FAILED with exit code 3\nits words\n" in shown
     assert "the end" in shown
     assert "never" not in shown
+
+
+def test_a_large_job_runs_alone(jobs: ModuleType, tmp_path: Path) -> None:
+    """It waits for the end of others, which run side by side."""
+    order = tmp_path / "order"
+    small = [jobs.Job(name, f"sleep 0.2; echo small >> {order}") for name in ("one", "two")]
+    large = jobs.Job("large", f"echo large >> {order}", is_large=True)
+    assert jobs._run([*small, large]) == []
+    assert order.read_text(encoding="utf-8").split() == ["small", "small", "large"]
+
+
+def test_compiled_files_are_kept(
+    jobs: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Jobs lack the variable by which each of their processes would compile the package anew."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert jobs._run([jobs.Job("job", 'echo "<${PYTHONDONTWRITEBYTECODE-none}>"')]) == []
+    assert "<none>" in capfd.readouterr().out
 
 
 def test_a_name_that_is_none(jobs: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:

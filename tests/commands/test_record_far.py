@@ -339,7 +339,8 @@ def test_a_lost_connection_keeps_what_was_read(board: _Board, tmp_path: Path) ->
         "--",
         "sh",
         "-c",
-        "echo $$; sleep 0.3; echo load >&3; exec sleep 1000",
+        # It waits until its memory has been read.
+        "echo $$; sleep 0.3; echo load >&3; read -r answer <&3; exec sleep 1000",
     )
     with _recording(board, tmp_path / "storage", *words) as (recorder, pid):
         reader = psutil.Process(pid).parent()
