@@ -95,13 +95,14 @@ def lay_out(canvas: Canvas, legend: Sequence[Artist] = ()) -> None:
 def _prepare(axes: Axes) -> _Labels:
     """Limit the ticks of the axes, and return the space that the labels take."""
     axes.patch.set_visible(False)
-    for gridline in (*axes.get_xgridlines(), *axes.get_ygridlines()):
-        # None is outside: a clip would make the page longer.
-        gridline.set_clip_on(False)
     for axis, most_ticks in ((axes.xaxis, _MOST_X_TICKS), (axes.yaxis, _MOST_Y_TICKS)):
         locator = axis.get_major_locator()
         if isinstance(locator, MaxNLocator):
             locator.set_params(nbins=most_ticks)
+    # This makes the ticks.
+    for gridline in (*axes.get_xgridlines(), *axes.get_ygridlines()):
+        # None is outside: a clip would make the page longer.
+        gridline.set_clip_on(False)
 
     x_labels = _tick_labels(axes.xaxis)
     left_px = LINE_PX * bool(axes.get_ylabel())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv as csv_module
+import io
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TextIO
 
 from reusebench.reports.base.formatting import EMPTY
 from reusebench.reports.base.texts import Texts
@@ -16,8 +18,6 @@ from reusebench.system.files import replacing
 
 #: Characters that make a cell of text a formula if they begin it.
 _FORMULA = tuple("=+-@\t\r")
-#: Rows of CSV that are converted at once: more would take memory, fewer would take time.
-_ROWS_AT_ONCE = 1000
 #: Version of the JSON layout. The columns are promised by each table's own list.
 _JSON_VERSION = 1
 
@@ -73,7 +73,11 @@ def heads_of(keys: Iterable[str], texts: Texts) -> list[str]:
 
 def csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
     """Return records as CSV; a value that is missing or None is an empty cell."""
-    return "".join(_csv_parts("", columns, records))
+    text = io.StringIO()
+    writer = _Csv(text, "", columns)
+    for row in _rows(columns, records):
+        writer.write(row)
+    return text.getvalue()
 
 
 def csv_cell(value: Any) -> Any:
@@ -92,26 +96,35 @@ def markdown(
 
     tabulate looks at every cell several times, and takes a second for 10,000 rows.
     """
-    return "".join(_markdown_lines(columns, rows, numbers))
+    text = io.StringIO()
+    writer = _Markdown(text, "", columns, numbers)
+    for row in rows:
+        writer.write(row)
+    return text.getvalue()
 
 
 def write_records(
     name: str,
     columns: Sequence[str],
-    records: Callable[[], Iterable[Mapping[str, Any]]],
+    records: Iterable[Mapping[str, Any]],
     folder: Path,
     formats: Iterable[str],
 ) -> None:
     """Write records as a file NAME into the folder, in each of these TABLE_FORMATS.
 
-    Few records are in memory at a time.
+    One record is in memory at a time, and is made once for all formats.
     """
-    for form in formats:
-        with (
-            replacing(folder / f"{name}{_SUFFIXES[form]}") as unfinished,
-            unfinished.open("w", encoding="utf-8") as file,
-        ):
-            file.writelines(_WRITERS[form](name, columns, records()))
+    with contextlib.ExitStack() as files:
+        writers = []
+        for form in formats:
+            path = files.enter_context(replacing(folder / f"{name}{_SUFFIXES[form]}"))
+            file = files.enter_context(path.open("w", encoding="utf-8"))
+            writers.append(_WRITERS[form](file, name, columns))
+        for row in _rows(columns, records):
+            for writer in writers:
+                writer.write(row)
+        for writer in writers:
+            writer.end()
 
 
 def _rows(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Iterator[list[Any]]:
@@ -120,62 +133,74 @@ def _rows(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> Itera
         yield [record.get(column) for column in columns]
 
 
-def _csv_parts(
-    name: str,  # noqa: ARG001  CSV has no place for it
-    columns: Sequence[str],
-    records: Iterable[Mapping[str, Any]],
-) -> Iterator[str]:
-    """Yield the CSV, many rows at a time."""
-    # Imported here, not above: it takes 0.4 s and 40 MiB, also in each process that draws figures,
-    # which is forked from this one.
-    import pandas as pd
+class _Writer(Protocol):
+    """A table in one format, written row by row."""
 
-    rows = (list(map(csv_cell, row)) for row in _rows(columns, records))
-    has_heads = False
-    while (part := list(islice(rows, _ROWS_AT_ONCE))) or not has_heads:
-        # Columns of objects keep whole numbers whole if others are missing.
-        frame: pd.DataFrame = pd.DataFrame(part, columns=list(columns), dtype=object)
-        yield frame.to_csv(index=False, header=not has_heads, lineterminator="\n")
-        has_heads = True
+    def __init__(self, file: TextIO, name: str, columns: Sequence[str]) -> None: ...
+
+    def write(self, row: Sequence[Any]) -> None:
+        """Write the values of one row."""
+
+    def end(self) -> None:
+        """Write what follows the last row."""
 
 
-def _markdown_records(
-    name: str,  # noqa: ARG001  Markdown has no place for it
-    columns: Sequence[str],
-    records: Iterable[Mapping[str, Any]],
-) -> Iterator[str]:
-    return _markdown_lines(columns, _rows(columns, records))
+class _Csv:
+    def __init__(
+        self,
+        file: TextIO,
+        name: str,  # noqa: ARG002  CSV has no place for it
+        columns: Sequence[str],
+    ) -> None:
+        self._writer = csv_module.writer(file, lineterminator="\n")
+        self._writer.writerow(columns)
+
+    def write(self, row: Sequence[Any]) -> None:
+        self._writer.writerow(map(csv_cell, row))
+
+    def end(self) -> None:
+        pass
 
 
-def _markdown_lines(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    numbers: Container[int] = (),
-) -> Iterator[str]:
-    marks = ["---"] * len(columns)
-    for index in range(len(columns)):
-        if index in numbers:
-            marks[index] = "---:"
-    for cells in chain((columns, marks), rows):
-        yield f"| {' | '.join(map(_in_a_line, cells))} |\n"
+class _Markdown:
+    def __init__(
+        self,
+        file: TextIO,
+        name: str,  # noqa: ARG002  Markdown has no place for it
+        columns: Sequence[str],
+        numbers: Container[int] = (),
+    ) -> None:
+        self._file = file
+        self.write(columns)
+        self.write(["---:" if index in numbers else "---" for index in range(len(columns))])
+
+    def write(self, row: Sequence[Any]) -> None:
+        self._file.write(f"| {' | '.join(map(_in_a_line, row))} |\n")
+
+    def end(self) -> None:
+        pass
 
 
-def _json_lines(
-    name: str,
-    columns: Sequence[str],
-    records: Iterable[Mapping[str, Any]],
-) -> Iterator[str]:
-    """Yield the JSON document, with a line for each row."""
-    opening = json.dumps(
-        {"version": _JSON_VERSION, "table": name, "columns": list(columns)},
-        ensure_ascii=False,
-    )
-    yield f'{opening[:-1]}, "rows": ['
-    separator = "\n"
-    for row in _rows(columns, records):
-        yield separator + json.dumps(dict(zip(columns, row)), ensure_ascii=False)
-        separator = ",\n"
-    yield "\n]}\n"
+class _Json:
+    """One document, with a line for each row."""
+
+    def __init__(self, file: TextIO, name: str, columns: Sequence[str]) -> None:
+        self._file = file
+        self._columns = columns
+        self._separator = "\n"
+        opening = json.dumps(
+            {"version": _JSON_VERSION, "table": name, "columns": list(columns)},
+            ensure_ascii=False,
+        )
+        file.write(f'{opening[:-1]}, "rows": [')
+
+    def write(self, row: Sequence[Any]) -> None:
+        record = json.dumps(dict(zip(self._columns, row)), ensure_ascii=False)
+        self._file.write(f"{self._separator}{record}")
+        self._separator = ",\n"
+
+    def end(self) -> None:
+        self._file.write("\n]}\n")
 
 
 def _in_a_line(cell: object) -> str:
@@ -184,11 +209,6 @@ def _in_a_line(cell: object) -> str:
     return str(cell).replace("|", "\\|").replace("\n", " ")
 
 
-#: Functions that yield the text of a table, from its name, its columns and its records.
-_WRITERS: dict[str, Callable[[str, Sequence[str], Iterable[Mapping[str, Any]]], Iterator[str]]] = {
-    "csv": _csv_parts,
-    "markdown": _markdown_records,
-    "json": _json_lines,
-}
+_WRITERS: dict[str, type[_Writer]] = {"csv": _Csv, "markdown": _Markdown, "json": _Json}
 TABLE_FORMATS = tuple(_WRITERS)
 _SUFFIXES = {"csv": ".csv", "markdown": ".md", "json": ".json"}

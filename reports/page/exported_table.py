@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +45,7 @@ class ExportedTable:
 
     def write(self, material: Material, folder: Path, formats: Sequence[str]) -> None:
         """Write the table into the folder, in some of TABLE_FORMATS."""
-        records = partial(self.records, material)
-        write_records(self.name, self.columns, records, folder, formats)
+        write_records(self.name, self.columns, self.records(material), folder, formats)
 
 
 def table_of_rows(

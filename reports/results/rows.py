@@ -7,7 +7,7 @@ the row, the others are copies.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Union
@@ -52,6 +52,8 @@ class Row:
     #: The other scenarios with an equal plan; one measurement serves them all.
     equal: tuple[str, ...] = ()
     leak_limits: LeakLimits = DEFAULT_LEAK_LIMITS
+    #: Figures of memory that were asked for; tables and texts ask for each many times.
+    _memories: dict[str, Figure | None] = field(default_factory=dict, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,9 +219,9 @@ class Row:
 
     def memory(self, name: str) -> Figure | None:
         """Return a figure of storage.result.Memory over the repeats; None if it is not known."""
-        if not self.measured:
-            return None
-        return memory_of(self.info, name)
+        if name not in self._memories:
+            self._memories[name] = memory_of(self.info, name) if self.measured else None
+        return self._memories[name]
 
     @property
     def accounts(self) -> list[Account]:

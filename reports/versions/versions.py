@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from reusebench.measured.runtimes import version_order
 from reusebench.reports.results.rows import Group, Row, workload_key
@@ -69,7 +70,7 @@ class VersionSet:
         architectures = {version.architecture for version in self.versions}
         return version.name if len(architectures) == 1 else str(version)
 
-    @property
+    @cached_property
     def measures_npu(self) -> bool:
         """Whether there are figures of NPU memory."""
         for configuration in self.configurations:

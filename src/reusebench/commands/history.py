@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import click
@@ -177,11 +176,9 @@ def _write(
     if tables:
         folder = output / "tables"
         folder.mkdir(parents=True, exist_ok=True)
-        changes = partial(change_point_records, changes_of(histories))
+        changes = change_point_records(changes_of(histories))
         write_records("change_points", CHANGE_POINT_COLUMNS, changes, folder, tables)
-        write_records("trends", TREND_COLUMNS, partial(trend_records, histories), folder, tables)
-        write_records(
-            "history", HISTORY_COLUMNS, partial(history_records, histories), folder, tables
-        )
+        write_records("trends", TREND_COLUMNS, trend_records(histories), folder, tables)
+        write_records("history", HISTORY_COLUMNS, history_records(histories), folder, tables)
         paths.append(folder)
     return paths

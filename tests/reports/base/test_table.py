@@ -6,7 +6,6 @@ import csv
 import json
 import tracemalloc
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ def _records(count: int) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize("count", [0, 1, 2500])
 def test_every_format_has_every_record(tmp_path: Path, count: int) -> None:
     """Heads appear once, whole numbers stay whole, and missing values are empty."""
-    write_records("table", _COLUMNS, partial(_records, count), tmp_path, TABLE_FORMATS)
+    write_records("table", _COLUMNS, _records(count), tmp_path, TABLE_FORMATS)
     with (tmp_path / "table.csv").open(encoding="utf-8", newline="") as file:
         heads, *lines = csv.reader(file)
     assert tuple(heads) == _COLUMNS
@@ -42,13 +41,13 @@ def test_every_format_has_every_record(tmp_path: Path, count: int) -> None:
 
 def test_few_records_are_in_memory_at_a_time(tmp_path: Path) -> None:
     """Ten times the records take no more memory."""
-    _peak_bytes(tmp_path, 1)  # imports pandas
+    _peak_bytes(tmp_path, 1)  # what is made once
     assert _peak_bytes(tmp_path, 20_000) < 2 * _peak_bytes(tmp_path, 2_000)
 
 
 def _peak_bytes(folder: Path, count: int) -> int:
     tracemalloc.start()
-    write_records("table", _COLUMNS, partial(_records, count), folder, TABLE_FORMATS)
+    write_records("table", _COLUMNS, _records(count), folder, TABLE_FORMATS)
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak_bytes
