@@ -16,7 +16,6 @@ from pathlib import Path
 from benchmarks.quick import own_folder, parse, tiny_model
 from reusebench.reports.material import read_material
 from reusebench.reports.page.exported_tables import find_table
-from reusebench.storage.run_file import StoredRun
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _NO_REUSE = "no_reuse_one_model"
@@ -77,7 +76,7 @@ def _row(file: Path, storage: Path, repeats: int) -> Iterator[str]:
         yield " ".join(line for line in lines if line.startswith("ERROR"))
         return
     material = read_material([storage], None)
-    (run, *_) = (run for run in material.files if isinstance(run, StoredRun))
+    run = material.results.read(0, None)
     (model,) = run.results[0].info.plan.models
     shapes = [
         f"{tensor.name} {'x'.join(map(str, tensor.shape)) or 'scalar'}" for tensor in model.inputs

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from reusebench.reports.errors import ReportError
-from reusebench.reports.results.grouping import group_results, newest_groups
+from reusebench.reports.results.grouping import (
+    Place,
+    gatherings_of,
+    group_results,
+    groups_of,
+    newest_groups,
+)
 from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
-from reusebench.reports.results.programs import StoredProgram, newest_programs, programs_in
+from reusebench.reports.results.programs import StoredProgram, programs_in
 from reusebench.reports.results.rows import Group
+from reusebench.reports.results.stored_results import StorageChanged, StoredResults, read_stored
 from reusebench.reports.versions.versions import VersionSet, versions_of
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.fit_answer import FitAnswer, read_answers
+from reusebench.storage.index.stored_runs import StoredRuns
 from reusebench.storage.references import find_runs
-from reusebench.storage.run_file import (
-    BadFile,
-    StoredRun,
-    check_storage,
-    read_run_file,
-    read_storage,
-    storages_in,
-)
-from reusebench.storage.runs import run_of
+from reusebench.storage.result_summary import ResultSummary
+from reusebench.storage.run_file import BadFile, StoredRun, check_storage, storages_in
 
 #: Groups on the page: one for each runtime, and some of plans. With more the page would be too
 #: large to send and too slow to make.
 MOST_SHOWN = 10
+#: Runs may be measured or deleted while they are read.
+_TRIES = 3
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,8 @@ class Material:
     #: Newest first.
     groups: Sequence[Group]
     bad_files: Sequence[BadFile] = ()
-    #: Every readable run, even if the groups have newer results of the same.
-    files: Sequence[StoredRun] = ()
+    #: Those of every readable run, even if the groups have newer ones of the same.
+    results: StoredResults = field(default_factory=StoredResults)
     #: Recordings of programs that the page shows, newest first.
     programs: Sequence[StoredProgram] = ()
     #: Answers of `reusebench fit`, the newest of each runtime and target.
@@ -81,13 +85,31 @@ def read_material(
     for storage in storages or [board_storage()]:
         check_storage(storage)
         folders += storages_in(storage)
-    files, bad_files = _read_files(folders)
-    if runs:
-        chosen = sorted(_chosen(files, runs), key=lambda file: file.order, reverse=True)
+    for _ in range(_TRIES):
+        with contextlib.suppress(StorageChanged):
+            return _material(folders, runs or (), leak_limits)
+    raise ReportError(
+        f"the runs in {', '.join(map(str, folders))} change while they are read. Try again when"
+        " nothing writes there"
+    )
+
+
+def _material(folders: Sequence[Path], words: Sequence[str], leak_limits: LeakLimits) -> Material:
+    stored = StoredRuns.open(folders)
+    bad_files = list(stored.bad_files)
+    if not stored.runs:
+        unreadable = "".join(f"\n{file}" for file in bad_files)
+        raise ReportError(
+            f"no results in {', '.join(map(str, folders))}. Run `reusebench bench` first, or"
+            f" name another storage with --storage DIR{unreadable}"
+        )
+    results = StoredResults(stored)
+    if words:
+        chosen = _chosen(stored, words)
         groups: list[Group] = []
         for file in chosen:
             groups += group_results([file], leak_limits)
-        return Material(groups, bad_files, files, programs_in(chosen))
+        return Material(groups, bad_files, results, programs_in(chosen))
     fits = []
     for folder in folders:
         for answer in read_answers(folder):
@@ -95,37 +117,41 @@ def read_material(
                 fits.append(answer)
             else:
                 bad_files.append(answer)
-    programs = newest_programs(programs_in(files))
-    groups = group_results(files, leak_limits)
-    return Material(groups, bad_files, files, programs, fits)
+    groups = _newest_groups(results, leak_limits)
+    return Material(groups, bad_files, results, _newest_programs(results), fits)
 
 
-def _read_files(folders: Sequence[Path]) -> tuple[list[StoredRun], list[BadFile]]:
-    """Return the runs of the folders, and the files that could not be read."""
-    files: list[StoredRun] = []
-    bad_files: list[BadFile] = []
-    for folder in folders:
-        for file in read_storage(folder):
-            if isinstance(file, StoredRun):
-                files.append(file)
-            else:
-                bad_files.append(file)
-    if not files:
-        unreadable = "".join(f"\n{file}" for file in bad_files)
-        raise ReportError(
-            f"no results in {', '.join(map(str, folders))}. Run `reusebench bench` first, or"
-            f" name another storage with --storage DIR{unreadable}"
-        )
-    return files, bad_files
+def _newest_groups(results: StoredResults, leak_limits: LeakLimits) -> list[Group]:
+    """Return the groups of the newest result of every configuration; no others are read."""
+    summaries: dict[Place, ResultSummary] = {}
+    by_run: dict[int, list[tuple[Place, ResultSummary]]] = {}
+    for place, summary in results.summaries(results.newest_contents()):
+        summaries[place] = summary
+        by_run.setdefault(place.run, []).append((place, summary))
+    gatherings = gatherings_of(by_run.values())
+    shown = {}
+    for gathering in gatherings:
+        for place in gathering.members.values():
+            shown[place] = summaries[place]
+    return groups_of(gatherings, results.load(shown), leak_limits)
 
 
-def _chosen(files: Sequence[StoredRun], words: Iterable[str]) -> list[StoredRun]:
-    """Return the runs that the user named; a number names a run in each storage."""
-    known = {file.path.resolve(): file for file in files}
-    runs = [run_of(file) for file in files]
-    chosen: dict[Path, StoredRun | BadFile | None] = {}
+def _newest_programs(results: StoredResults) -> list[StoredProgram]:
+    """Return the newest recording of each program on each board, newest first."""
+    programs: list[StoredProgram] = []
+    for place, summary in results.newest_programs():
+        file = results.read(place.run)
+        named = [info for info in file.programs if info.name == summary.scenario]
+        programs += [StoredProgram(info, file) for info in named[:1]]
+    return programs
+
+
+def _chosen(stored: StoredRuns, words: Iterable[str]) -> list[StoredRun]:
+    """Return the runs that the user named, newest first; a number names one in each storage."""
+    chosen: dict[Path, StoredRun] = {}
     for word in words:
-        for run in find_runs(word, runs, Path()):
+        for run in find_runs(word, stored.runs, Path()):
             path = run.path.resolve()
-            chosen[path] = known.get(path) or read_run_file(run.path)
-    return [file for file in chosen.values() if isinstance(file, StoredRun)]
+            if path not in chosen:
+                chosen[path] = read_stored(run, None)
+    return sorted(chosen.values(), key=lambda file: file.order, reverse=True)

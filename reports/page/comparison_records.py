@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from typing import Any
 
 from reusebench.reports.base.statistics import rounded, rounded_spread
+from reusebench.reports.base.stored_scenario import StoredScenario
 from reusebench.reports.material import Material
 from reusebench.reports.page.exported_table import ExportedTable, Record, identity_of, origin_of
 from reusebench.reports.results.agreement import output_difference
 from reusebench.reports.results.copies import avoided_bytes, copied
 from reusebench.reports.results.published import PUBLISHED, PublishedRow, comparable_rows
-from reusebench.reports.results.rows import Row
+from reusebench.reports.results.rows import Row, models_in_turn
 from reusebench.reports.results.runtime_comparison import origins_of, references_of
 from reusebench.reports.shared.shortage import codes_of
+from reusebench.storage.result_summary import PROGRAM, ResultSummary
+from reusebench.storage.run_file import file_name, outcome_of
 from reusebench.storage.savings import NPU
 
 _COMPARISON_COLUMNS = (
@@ -76,6 +79,8 @@ _RUN_COLUMNS = (
     "memory_short",
     "measured_as",
 )
+#: Columns of runs whose values stand in the summary of a result.
+_OF_SUMMARIES = frozenset(_RUN_COLUMNS) & frozenset(ResultSummary._fields)
 
 
 def _comparison(material: Material) -> Iterable[Record]:
@@ -93,15 +98,26 @@ def _comparison(material: Material) -> Iterable[Record]:
 
 def _runs(material: Material) -> Iterable[Record]:
     """Yield a record for each stored result, oldest first, even if there is a newer one."""
-    for file in sorted(material.files, key=lambda file: file.order):
-        for result in file.results:
-            row = Row(result, file, None)
+    results = material.results
+    oldest_first = sorted(range(len(results.runs)), key=lambda number: results.runs[number].order)
+    ends = {number: results.end_of(number) for number in oldest_first}
+    for place, summary in results.summaries(oldest_first):
+        if summary.runtime != PROGRAM:
+            run = results.runs[place.run]
             yield {
-                **_comparison_record(row),
-                "file": file.file_name,
-                "run": row.info.run,
-                "commit": file.commit.id,
+                **{name: getattr(summary, name) for name in _OF_SUMMARIES},
+                "recorded_at": run.recorded_at,
+                "file": file_name(run.path),
+                "board": run.board,
+                "models": _models(summary),
+                "outcome": outcome_of(summary.outcome, ends[place.run]),
             }
+
+
+def _models(summary: ResultSummary) -> str:
+    scenario = StoredScenario(summary.scenario, summary.baseline)
+    names = summary.model_names
+    return models_in_turn(names, summary, scenario.model_set) or ", ".join(names)
 
 
 def _comparison_record(row: Row) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from reusebench.reports.page.exported_table import (
     table_of_rows,
 )
 from reusebench.reports.results.memory_use import context_components
-from reusebench.reports.results.programs import programs_in
 from reusebench.reports.results.rows import Row
 from reusebench.reports.sections.contexts import (
     CONTEXT_COLUMNS,
@@ -57,7 +56,7 @@ def _streams(material: Material) -> Iterable[Record]:
 
 
 def _programs(material: Material) -> Iterable[Record]:
-    return program_records(programs_in(material.files))
+    return program_records(material.results.programs())
 
 
 TABLES: tuple[ExportedTable, ...] = (

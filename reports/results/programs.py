@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reusebench.storage.recorded_program import Program
@@ -38,11 +38,3 @@ def programs_in(files: Iterable[StoredRun]) -> list[StoredProgram]:
     """Return every recording, newest first."""
     newest_first = sorted(files, key=lambda file: file.order, reverse=True)
     return [StoredProgram(info, file) for file in newest_first for info in file.programs]
-
-
-def newest_programs(programs: Sequence[StoredProgram]) -> list[StoredProgram]:
-    """Return the newest recording of each program on each board, newest first."""
-    newest: dict[tuple[str, str], StoredProgram] = {}
-    for program in programs:
-        newest.setdefault((program.file.board, program.name), program)
-    return list(newest.values())

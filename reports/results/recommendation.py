@@ -6,9 +6,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from reusebench.reports.results.model_names import short_name
-from reusebench.reports.results.rows import Row, workload_key
+from reusebench.reports.results.rows import Row
 from reusebench.reports.results.speed_change import SpeedChange, speed_change
 from reusebench.scenarios.catalogue import MODEL_SETS, OPTIONS, STREAMS
+from reusebench.storage.result_summary import workload_of
 from reusebench.storage.savings import (
     APPLICATION,
     LESS,
@@ -138,7 +139,7 @@ def _contexts_key(row: Row) -> Hashable | None:
         (context.stream, context.model, context.device, context.core)
         for context in root.info.plan.contexts
     )
-    return models, contexts, workload_key(root.info)
+    return models, contexts, workload_of(root.info)
 
 
 def _recommendation(rows: Sequence[Row]) -> Recommendation | None:

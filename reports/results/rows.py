@@ -6,11 +6,10 @@ the row, the others are copies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Union
 
 from reusebench.accounting.account import Account
 from reusebench.measured.plan import Streams
@@ -30,14 +29,12 @@ from reusebench.scenarios.catalogue import (
 from reusebench.storage.result import BUSY_PERCENT, Result, StreamsRun
 from reusebench.storage.result_figures import latency, model_latencies, rate
 from reusebench.storage.result_figures import memory as memory_of
+from reusebench.storage.result_summary import ResultSummary
 from reusebench.storage.run_file import StoredResult, StoredRun
 from reusebench.storage.savings import APPLICATION, NPU, Saving, saving_of
 
 #: The question that LEAN continues, if its scenarios begin with one of that question.
 _DUP = "dup"
-
-#: The task of the streams: the numbers of the schedule, and the digest of the video.
-WorkloadKey = tuple[Union[float, str, None], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,17 +311,14 @@ class Row:
     @property
     def models(self) -> str:
         """The models' names; with a note if files serve several streams in turn."""
-        names = ", ".join(model.name for model in self.info.models)
-        if not self.models_in_turn:
-            return names
-        return f"{names} ({self.info.model_files} for {self.info.streams} streams, in turn)"
+        names = [model.name for model in self.info.models]
+        return models_in_turn(names, self.info, self.model_set) or ", ".join(names)
 
     @property
     def models_in_turn(self) -> bool:
         """Whether there were fewer files than streams, so that some serve several."""
-        files = self.info.model_files
-        every_stream_has_one = self.model_set == STREAMS and len(self.info.models) == files
-        return every_stream_has_one and files < self.info.streams
+        names = [model.name for model in self.info.models]
+        return models_in_turn(names, self.info, self.model_set) is not None
 
 
 @dataclass(frozen=True)
@@ -409,19 +403,15 @@ def stored_scenario_of(info: Result) -> StoredScenario:
     return StoredScenario(info.scenario, info.baseline)
 
 
-def workload_key(info: Result) -> WorkloadKey | None:
-    """Return the task of the streams, which is equal wherever the video lies; None without any."""
-    schedule = info.plan.schedule
-    if schedule is None:
+def models_in_turn(
+    names: Sequence[str], info: Result | ResultSummary, model_set: str
+) -> str | None:
+    """Return the models' names, and that files serve several streams in turn; None if none does."""
+    files = info.model_files or 0
+    streams = info.streams or 0
+    if model_set != STREAMS or len(names) != files or files >= streams:
         return None
-    return (
-        schedule.count,
-        schedule.fps,
-        schedule.queue,
-        schedule.warm_up_s,
-        schedule.duration_s,
-        schedule.video.digest if schedule.video else None,
-    )
+    return f"{', '.join(names)} ({files} for {streams} streams, in turn)"
 
 
 def _without(

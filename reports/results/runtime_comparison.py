@@ -13,8 +13,9 @@ from reusebench.measured.runtimes import RUNTIMES
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.agreement import DIFFERS, Agreement, agreement, origin_of
 from reusebench.reports.results.recommendation import Recommendation, recommendations, weight
-from reusebench.reports.results.rows import Group, Row, workload_key
+from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.speed_change import rate
+from reusebench.storage.result_summary import workload_of
 from reusebench.storage.savings import APPLICATION, NPU
 
 #: The name of a built-in model in results that do not say its origin: network, size and seed, then
@@ -192,7 +193,7 @@ def _contexts_key(
     info = recommendation.without_reuse.info
     models = tuple(_comparable_name(model, origins) for model in info.plan.models)
     streams = tuple(context.stream for context in info.plan.contexts)
-    return models, streams, workload_key(info)
+    return models, streams, workload_of(info)
 
 
 def _comparable_name(model: Model, origins: Container[Optional[str]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -306,12 +306,11 @@ def processes_table(programs: Sequence[StoredProgram], texts: Texts) -> Table | 
     return Table(heads, lines, words=(0, 1, -1))
 
 
-def program_records(programs: Sequence[StoredProgram]) -> list[dict[str, Any]]:
-    """Return a record in PROGRAM_COLUMNS for each phase of every recording, oldest first."""
-    records = []
-    for program in reversed(programs):
+def program_records(programs: Iterable[StoredProgram]) -> Iterator[dict[str, Any]]:
+    """Yield a record in PROGRAM_COLUMNS for each phase of every recording."""
+    for program in programs:
         for phase in program.info.phases:
-            record = {
+            yield {
                 "program": program.name,
                 "phase": phase.name,
                 "repeats": len(program.info.repeats),
@@ -332,8 +331,6 @@ def program_records(programs: Sequence[StoredProgram]) -> list[dict[str, Any]]:
                 "memory_remarks": codes_of(program.info.memory_remarks),
                 "oom_kills": program.oom_kills,
             }
-            records.append(record)
-    return records
 
 
 def _size_columns(sizes: PhaseMemory | PhaseMedians, kind: str) -> dict[str, float | None]:

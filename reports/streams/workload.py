@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from reusebench.measured.plan import Streams
 from reusebench.reports.base.statistics import Figure
-from reusebench.reports.results.rows import Row, workload_key
+from reusebench.reports.results.rows import Row
 from reusebench.storage.result import FrameCount
+from reusebench.storage.result_summary import workload_of
 from reusebench.storage.run_file import CUT_OFF
 from reusebench.storage.savings import APPLICATION, Saving
 
@@ -107,7 +108,7 @@ def workloads(rows: Sequence[Row]) -> list[Workload]:
     by_key: dict[Hashable, Workload] = {}
     for row in rows:
         if row.schedule:
-            workload = by_key.setdefault(workload_key(row.info), Workload(row.schedule, []))
+            workload = by_key.setdefault(workload_of(row.info), Workload(row.schedule, []))
             workload.rows.append(row)
     return sorted(by_key.values(), key=_newest_order, reverse=True)
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reusebench.measured.runtimes import version_order
-from reusebench.reports.results.rows import Group, Row, workload_key
+from reusebench.reports.results.rows import Group, Row
+from reusebench.storage.result_summary import workload_of
 from reusebench.storage.runs import plan_digest
 
 #: Digits of a digest, enough to distinguish files with one name.
@@ -122,7 +123,7 @@ def _version_set(groups: Sequence[Group]) -> VersionSet | None:
         version = versions[str(group.info.runtime_version), group.info.architecture]
         for row in group.all_rows:
             models = tuple(model.digest for model in row.info.models)
-            key = (row.scenario, models, plan_digest(row.info.plan), workload_key(row.info))
+            key = (row.scenario, models, plan_digest(row.info.plan), workload_of(row.info))
             newest.setdefault(key, {}).setdefault(version, row)
 
     configurations = []

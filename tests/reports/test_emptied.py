@@ -23,7 +23,6 @@ from reusebench.reports.sections.programs import programs_figure
 from reusebench.reports.sections.section import Page
 from reusebench.reports.sections.timeline import timeline_figure
 from reusebench.storage.metrics import find_metric
-from reusebench.storage.runs import run_of
 from reusebench.storage.trace import ProgramTrace, Trace
 from tests.reports.emptied import emptied
 from tests.reports.stored import even, npu_account, result, write_run
@@ -69,7 +68,8 @@ def _show(storage: Path) -> None:
     print_programs(material.programs, _ENGLISH, console)
     if material.groups:
         print_answer(Page(material, _ENGLISH), console)
-    histories_of(map(run_of, material.files), [find_metric(name) for name in HISTORY_METRICS])
+    metrics = [find_metric(name) for name in HISTORY_METRICS]
+    histories_of(material.results.with_measured(metrics), metrics)
 
 
 def _draw(storage: Path) -> None:

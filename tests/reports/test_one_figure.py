@@ -31,7 +31,6 @@ from reusebench.reports.sections.programs import program_records
 from reusebench.storage.formatting import mib, seconds
 from reusebench.storage.metrics import METRICS
 from reusebench.storage.result import Result
-from reusebench.storage.runs import run_of
 from tests.reports.pages import plain, readable
 from tests.reports.sightings import (
     ANY,
@@ -196,7 +195,7 @@ def _live(infos: Iterable[Result]) -> Iterable[Sighting]:
 
 
 def _exported(material: Material) -> Iterable[Sighting]:
-    (run,) = map(run_of, material.files)
+    (run,) = material.results.with_measured(METRICS)
     forms = {form.name: form for form in EXPORTS}
     names = {name_of(measured.configuration): measured for measured in run.measured}
     bencher = json.loads("".join(export_runs([run], forms["bencher"])))
@@ -221,7 +220,7 @@ def _exported(material: Material) -> Iterable[Sighting]:
 
 
 def _compared(material: Material) -> Iterable[Sighting]:
-    (run,) = map(run_of, material.files)
+    (run,) = material.results.with_measured(METRICS)
     changes = compare_runs([run], [run], (), METRICS)
     short = short_names([change.subject.configuration for change in changes.rows])
     of_configuration = {measured.configuration: measured for measured in run.measured}
@@ -273,7 +272,7 @@ def test_a_figure_of_a_program_is_one_text(
         console.file.getvalue(),
         *(readable(path.read_text(encoding="utf-8")) for path in paths),
     ]
-    (run,) = map(run_of, material.files)
+    (run,) = material.results.with_measured(METRICS)
     compared = as_text(compare_runs([run], [run], (), METRICS), None, shows_all=True)
     records = {record["phase"]: record for record in program_records(material.programs)}
     for phase in recorded.phases:

@@ -25,7 +25,6 @@ from reusebench.reports.page.terminal import print_answer, print_group, print_pr
 from reusebench.reports.results.leak_limits import LeakLimits
 from reusebench.reports.sections.section import Page
 from reusebench.storage.metrics import find_metric
-from reusebench.storage.runs import run_of
 
 __all__ = ["FORMATS", "report"]
 
@@ -131,9 +130,8 @@ def _write(material: Material, formats: Sequence[str], output: Path, language: s
         )
         from reusebench.reports.history.series import HISTORY_METRICS, histories_of, is_worth_a_page
 
-        histories = histories_of(
-            map(run_of, material.files), [find_metric(name) for name in HISTORY_METRICS]
-        )
+        metrics = [find_metric(name) for name in HISTORY_METRICS]
+        histories = histories_of(material.results.with_measured(metrics), metrics)
         history = HistoryPage(histories, MOST_PANELS_BESIDE) if is_worth_a_page(histories) else None
     tables = [name for name in TABLE_FORMATS if name in formats]
     if tables:

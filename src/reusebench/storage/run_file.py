@@ -15,7 +15,7 @@ import functools
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any, Optional
 
@@ -55,9 +55,11 @@ __all__ = [
     "StoredRun",
     "check_storage",
     "encoded",
+    "file_name",
     "is_there",
     "is_unfinished_run",
     "is_written",
+    "outcome_of",
     "python_folder",
     "read_run_file",
     "read_storage",
@@ -167,7 +169,7 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def file_name(self) -> str:
         """The printable name of the file, as it was before it was compacted."""
-        return printable(plain_name(self.path.name))
+        return file_name(self.path)
 
     @property
     def is_finished(self) -> bool:
@@ -176,7 +178,7 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
 
     def outcome_of(self, stored: str) -> str:
         """Return the outcome of a result; for one without an end, what is known of the run's."""
-        return self.end if stored == CUT_OFF and not self.is_finished else stored
+        return outcome_of(stored, self.end)
 
     @property
     def board(self) -> str:
@@ -204,6 +206,16 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
             own = {"machine": machine, "results": tuple(results), "machines": {}}
             runs.append(msgspec.structs.replace(self, **own))
         return runs
+
+
+def file_name(path: Path) -> str:
+    """Return the printable name of a run's file, as it was before it was compacted."""
+    return printable(plain_name(path.name))
+
+
+def outcome_of(stored: str, end: str) -> str:
+    """Return the outcome of a result in a run with this end, see StoredRun.outcome_of."""
+    return end if stored == CUT_OFF and end != FINISHED else stored
 
 
 class BadFile(msgspec.Struct, frozen=True):
@@ -252,14 +264,17 @@ class _SchemaUnknown(Exception):
     """The file is of another version of this project."""
 
 
-def read_run_file(path: Path) -> StoredRun | BadFile | None:
+def read_run_file(
+    path: Path, positions: Container[int] | None = None
+) -> StoredRun | BadFile | None:
     """Return the run, a BadFile if the file cannot be read, or None if it has no result of ours.
 
-    If the file has another form meanwhile, plain or compacted, the run has the path of that.
+    With `positions` the run has only the results at these, counted from 0, and all programs. If the
+    file has another form meanwhile, plain or compacted, the run has the path of that.
     """
     try:
         path, content = in_either_form(_content, str(path))
-        return _stored_run(path, msgspec.json.decode(content, type=_Document))
+        return _stored_run(path, msgspec.json.decode(content, type=_Document), positions)
     except OSError as error:
         reason = Message("file_unreadable", {"error": error.strerror or str(error)})
     except _SchemaUnknown as error:
@@ -281,15 +296,22 @@ def _content(name: str) -> tuple[Path, bytes]:
     return path, decoded(name, read_regular(path, MOST_RUN_BYTES), MOST_RUN_BYTES)
 
 
-def _stored_run(path: Path, document: _Document) -> StoredRun | None:
+def _stored_run(
+    path: Path, document: _Document, positions: Container[int] | None
+) -> StoredRun | None:
     results = []
-    for benchmark in (*document.benchmarks, *document.without_speed):
-        info = _decoded(benchmark.extra_info)
-        if isinstance(info, Result):
-            results.append(StoredResult(info))
-    decoded = [_decoded(raw) for raw in document.programs]
-    programs = [program for program in decoded if isinstance(program, Program)]
-    if not results and not programs:
+    ours = (
+        benchmark.extra_info
+        for benchmark in (*document.benchmarks, *document.without_speed)
+        if _kind(benchmark.extra_info) is Result
+    )
+    count = 0
+    for position, raw in enumerate(ours):
+        count += 1
+        if positions is None or position in positions:
+            results.append(StoredResult(decode_stored(raw, Result)))
+    programs = [decode_stored(raw, Program) for raw in document.programs if _kind(raw) is Program]
+    if not count and not programs:
         return None
 
     # pytest-benchmark writes UTC, without saying so.
@@ -333,8 +355,8 @@ def _end_of_unfinished(path: Path, machine: MachineInfo) -> str:
     return CUT_OFF if machine.reusebench.board == board_name() else NO_END
 
 
-def _decoded(raw: msgspec.Raw) -> Result | Program | None:
-    """Return the decoded object; None if its schema is not one of this project."""
+def _kind(raw: msgspec.Raw) -> type[Result | Program] | None:
+    """Return the type of a stored object; None if its schema is not one of this project."""
     try:
         schema = msgspec.json.decode(raw, type=_Schema).schema
     except msgspec.ValidationError:
@@ -343,7 +365,7 @@ def _decoded(raw: msgspec.Raw) -> Result | Program | None:
         return None
     if schema not in _READ:
         raise _SchemaUnknown(schema)
-    return decode_stored(raw, _READ[schema])
+    return _READ[schema]
 
 
 def check_storage(folder: Path) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from reusebench.reports.base.table import TABLE_FORMATS
-from reusebench.reports.material import Material
+from reusebench.reports.material import Material, read_material
 from reusebench.reports.page.exported_tables import TABLES, write_tables
-from reusebench.reports.results.grouping import group_results
 from reusebench.targets.outcome import Failure
 from tests.helpers.support import CHECKOUT
 from tests.reports.conftest import WrittenReport
@@ -26,7 +25,6 @@ from tests.reports.stored import (
     in_words,
     npu_account,
     result,
-    runs_of,
     write_run,
 )
 
@@ -157,8 +155,7 @@ def document_of(folder: Path, table: str) -> dict[str, Any]:
 
 def material_of(storage: Path) -> Material:
     """Return all that the storage holds."""
-    files = runs_of(storage)
-    return Material(group_results(files), files=files)
+    return read_material([storage], None)
 
 
 @pytest.fixture(scope="module")

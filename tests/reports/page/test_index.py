@@ -45,7 +45,7 @@ def test_the_page_shows_what_it_shall_show(
 ) -> None:
     """Every sentence, table and heading is as expected; --update-snapshots renews that."""
     path = _SNAPSHOTS / "index.en.txt"
-    storage = written.material.files[0].path.parent.parent
+    storage = written.material.results.runs[0].path.parent.parent
     shown = readable(written.html["en"]).replace(str(storage), "STORAGE")
     if request.config.getoption("--update-snapshots", default=False):
         path.write_text(shown, encoding="utf-8")

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from reusebench.measured.messages import Message
 from reusebench.reports.base.texts import texts_of
+from reusebench.reports.material import read_material
 from reusebench.reports.results.colours import OTHER_COLOUR, PROGRAM_PHASE_COLOURS
-from reusebench.reports.results.programs import newest_programs, programs_in
+from reusebench.reports.results.programs import programs_in
 from reusebench.reports.sections.programs import (
     processes_table,
     program_records,
@@ -55,7 +56,7 @@ def storage(tmp_path: Path) -> Path:
 
 def test_the_newest_recording_of_each_program_is_shown(storage: Path) -> None:
     """Each phase is a row with the median of the repeats; a failure is named with its signal."""
-    table = programs_table(newest_programs(programs_in(runs_of(storage))), _TEXTS)
+    table = programs_table(read_material([storage], None).programs, _TEXTS)
     assert table is not None
     rows = [list(cells) for _, cells in table.rows]
     assert [row[:4] for row in rows] == [
@@ -95,7 +96,7 @@ def test_what_is_known_of_peaks(
     write_programs(
         storage, [msgspec.structs.replace(made, phases=(phase,))], 4, "2026-01-04T00:00:00"
     )
-    table = programs_table(newest_programs(programs_in(runs_of(storage)))[:1], _TEXTS)
+    table = programs_table(read_material([storage], None).programs[:1], _TEXTS)
     assert table is not None
     ((_, cells),) = table.rows
     assert {sum_of_all, largest} <= set(cells)
@@ -116,7 +117,7 @@ def test_the_range_of_memory_at_a_passed_mark(tmp_path: Path) -> None:
         memory = msgspec.structs.replace(phase.memory, application_memory_at_least_bytes=(least,))
         phases.append(msgspec.structs.replace(phase, memory=memory))
     write_programs(tmp_path, [msgspec.structs.replace(made, phases=tuple(phases))])
-    table = programs_table(newest_programs(programs_in(runs_of(tmp_path))), _TEXTS)
+    table = programs_table(read_material([tmp_path], None).programs, _TEXTS)
     assert table is not None
     assert [cells[4] for _, cells in table.rows] == ["200.0", "100.0 (40.0 ... 100.0)"]
 
@@ -128,7 +129,7 @@ def test_the_age_of_a_last_reading(tmp_path: Path) -> None:
     memory = msgspec.structs.replace(run.memory, application_memory_at_least_bytes=(None,))
     run = msgspec.structs.replace(run, memory=memory, reading_ages_ns=(310_000_000,))
     write_programs(tmp_path, [msgspec.structs.replace(made, phases=(run,))])
-    table = programs_table(newest_programs(programs_in(runs_of(tmp_path))), _TEXTS)
+    table = programs_table(read_material([tmp_path], None).programs, _TEXTS)
     assert table is not None
     assert [cells[4] for _, cells in table.rows] == ["100.0 (0.31 s before)"]
 
@@ -139,7 +140,7 @@ def test_a_program_whose_board_was_lost_has_no_ending(tmp_path: Path) -> None:
         "pipeline", [Repeat({"run": 5}), Repeat({"run": 5}, exit_code=None)], "connection_lost"
     )
     write_programs(tmp_path, [lost], 1, "2026-01-01T00:00:00")
-    table = programs_table(newest_programs(programs_in(runs_of(tmp_path))), _TEXTS)
+    table = programs_table(read_material([tmp_path], None).programs, _TEXTS)
     assert table is not None
     assert [(look, cells[-1]) for look, cells in table.rows] == [
         ("connection_lost", "connection lost")
@@ -155,7 +156,7 @@ def test_npu_memory_has_a_column_where_there_is_any(tmp_path: Path) -> None:
             number,
             f"2026-01-0{number}T00:00:00",
         )
-        table = programs_table(newest_programs(programs_in(runs_of(tmp_path))), _TEXTS)
+        table = programs_table(read_material([tmp_path], None).programs, _TEXTS)
         assert table is not None
         assert (_TEXTS("program_column_npu_memory") in table.heads) is npu
 
@@ -168,7 +169,7 @@ def test_system_memory_that_noise_hides(tmp_path: Path) -> None:
     memory = replace(phase.memory, system_memory_over_idle_bytes=(-90 * MIB,))
     busy = replace(busy, phases=(replace(phase, memory=memory),))
     write_programs(tmp_path, [quiet, busy])
-    both = newest_programs(programs_in(runs_of(tmp_path)))
+    both = read_material([tmp_path], None).programs
     table = programs_table(both, _TEXTS)
     assert table
     column = table.heads.index(_TEXTS("program_column_system_memory_over_idle"))
@@ -181,7 +182,7 @@ def test_system_memory_that_noise_hides(tmp_path: Path) -> None:
 
 def test_each_process_has_its_peak(storage: Path) -> None:
     """They are named with their ids."""
-    table = processes_table(newest_programs(programs_in(runs_of(storage))), _TEXTS)
+    table = processes_table(read_material([storage], None).programs, _TEXTS)
     assert table is not None
     assert list(table.rows[1][1]) == ["pipeline", "decoder (4321)", "30.0", "0.00", "2.00", "yes"]
 
@@ -195,7 +196,7 @@ def test_without_programs_there_is_nothing() -> None:
 
 def test_lost_traces_leave_no_figure(storage: Path) -> None:
     """The tables do not need them."""
-    programs = newest_programs(programs_in(runs_of(storage)))
+    programs = read_material([storage], None).programs
     assert programs_figure(programs, _TEXTS) is not None
     for path in storage.glob("traces/*/*.json.gz"):
         path.unlink()
@@ -299,7 +300,7 @@ def test_memory_that_no_page_shows(
     """
     plain = [program("plain", [Repeat({"run": 20})])]
     write_programs(tmp_path / "plain", plain)
-    table = programs_table(newest_programs(programs_in(runs_of(tmp_path / "plain"))), _TEXTS)
+    table = programs_table(read_material([tmp_path / "plain"], None).programs, _TEXTS)
     assert table is not None
     assert not any("held" in head for head in table.heads)
 
@@ -331,7 +332,7 @@ def test_runs_before_these_kinds_were_read(tmp_path: Path) -> None:
         for kind in ("hugetlb", "held", "dmabuf"):
             del stored["phases"][0][part][f"{kind}_memory_bytes"]
     path.write_text(json.dumps(document))
-    (old,) = newest_programs(programs_in(runs_of(tmp_path)))
+    (old,) = read_material([tmp_path], None).programs
     assert old.info.memory_remarks == ()
     (record,) = program_records([old])
     assert (record["application_memory_bytes"], record["held_memory_bytes"]) == (20 * MIB, None)
@@ -353,7 +354,7 @@ def test_short_memory_is_marked(
     signs = (Message("shortage_swapped", {"mib": "5.0"}),)
     short = program("pipeline", [Repeat({"run": 20}), Repeat({"run": 20}, npu=True, signs=signs)])
     write_programs(tmp_path, [short, program("other", [Repeat({"run": 20})])])
-    programs = newest_programs(programs_in(runs_of(tmp_path)))
+    programs = read_material([tmp_path], None).programs
     table = programs_table(programs, texts_of(language))
     assert table is not None
     cells = {row[0]: row for _, row in table.rows}

@@ -7,12 +7,13 @@ import hashlib
 
 from reusebench.storage.index.figures_table import FIGURES
 from reusebench.storage.index.measured_table import MEASURED
+from reusebench.storage.index.results_table import RESULTS
 from reusebench.system.package import PACKAGE
 
 __all__ = ["TABLES", "version"]
 
 #: Each is a Parquet file in every part.
-TABLES = (MEASURED, FIGURES)
+TABLES = (MEASURED, FIGURES, RESULTS)
 #: The code that decides what is in a table: an index that other code has made is not used.
 _FILLED_BY = (
     "accounting",
