@@ -31,6 +31,9 @@ from reusebench.storage.run_file import BadFile, StoredRun, check_storage, stora
 #: Groups on the page: one for each runtime, and some of plans. With more the page would be too
 #: large to send and too slow to make.
 MOST_SHOWN = 10
+#: Groups, and sets of versions, with figures if there are more groups than the page shows: drawing
+#: takes most of the time.
+MOST_DRAWN = 3
 #: Runs may be measured or deleted while they are read.
 _TRIES = 3
 
@@ -49,7 +52,7 @@ class Material:
     #: Answers of `reusebench fit`, the newest of each runtime and target.
     fits: Sequence[FitAnswer] = ()
 
-    @property
+    @cached_property
     def shown(self) -> list[Group]:
         """The groups of the page, newest first, scenarios before plans.
 
@@ -62,9 +65,28 @@ class Material:
         return sorted(newest_first, key=lambda group: group.is_of_plans)
 
     @cached_property
+    def drawn(self) -> list[Group]:
+        """The shown groups that have figures: all, or the newest if not all groups are shown."""
+        if len(self.groups) <= MOST_SHOWN:
+            return self.shown
+        newest = newest_groups(self.groups)[:MOST_DRAWN]
+        return [group for group in self.shown if group in newest]
+
+    @cached_property
     def versions(self) -> list[VersionSet]:
         """Versions of runtimes that have measured the same, in all groups."""
         return versions_of(self.groups)
+
+    @property
+    def shown_versions(self) -> list[VersionSet]:
+        """The sets of versions on the page, newest first."""
+        return self.versions[:MOST_SHOWN]
+
+    @property
+    def drawn_versions(self) -> list[VersionSet]:
+        """The sets of versions that have a figure; see `drawn`."""
+        most = MOST_SHOWN if len(self.groups) <= MOST_SHOWN else MOST_DRAWN
+        return self.versions[:most]
 
     @property
     def of_scenarios(self) -> list[Group]:

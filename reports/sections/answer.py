@@ -65,8 +65,11 @@ class AnswerSection(Section):
 
     def figures(self, page: Page) -> dict[str, Draw]:
         """Return the figures of layouts, and of runtimes."""
+        labels = dict(zip(page.groups, page.labels))
+        drawn = page.material.drawn
+        drawn_labels = [labels[group] for group in drawn]
         return {
-            "layouts": partial(layouts_figure, page.groups, page.labels, page.texts),
+            "layouts": partial(layouts_figure, drawn, drawn_labels, page.texts),
             "runtimes": partial(runtimes_figure, page.groups, page.labels, page.texts),
         }
 

@@ -31,7 +31,8 @@ class MeasuredSection(GroupSection):
         """Return the parts, and how many groups the page shows and leaves out."""
         shown = len(page.groups)
         left_out = len(page.material.groups) - shown
-        return {**super().values(page), "shown": shown, "left_out": left_out}
+        drawn = len(page.material.drawn)
+        return {**super().values(page), "shown": shown, "left_out": left_out, "drawn": drawn}
 
     def part(self, view: GroupView) -> Values | None:
         """Return conditions, notes and warnings."""

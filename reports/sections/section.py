@@ -158,9 +158,11 @@ class GroupSection(Section):
         return page.texts.joined(parts)
 
     def figures(self, page: Page) -> dict[str, Draw]:
-        """Return the figures of all groups, each name with the group's id before it."""
+        """Return the figures of groups that have any, each name with the group's id before it."""
         figures = {}
         for element_id, view in self._views(page):
+            if view.group not in page.material.drawn:
+                continue
             for name, draw in self.part_figures(view).items():
                 figures[f"{element_id}-{name}"] = draw
         return figures

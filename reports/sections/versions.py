@@ -25,12 +25,12 @@ class VersionsSection(Section):
 
     def summary(self, page: Page) -> str:
         """Return the versions that are compared."""
-        return page.texts.joined(_label(one, page.texts) for one in page.material.versions)
+        return page.texts.joined(_label(one, page.texts) for one in page.material.shown_versions)
 
     def values(self, page: Page) -> Values:
         """Return a part for each set of versions."""
         parts = []
-        for number, versions in enumerate(page.material.versions):
+        for number, versions in enumerate(page.material.shown_versions):
             part = {
                 "label": _label(versions, page.texts),
                 "sentences": version_sentences(versions, page.texts),
@@ -39,13 +39,13 @@ class VersionsSection(Section):
                 "components": component_table(versions, page.texts),
             }
             parts.append(part)
-        return {"parts": parts}
+        return {"parts": parts, "left_out": len(page.material.versions) - len(parts)}
 
     def figures(self, page: Page) -> dict[str, Draw]:
         """Return a figure for each set of versions."""
         return {
             f"versions-{number}": partial(versions_figure, versions, page.texts)
-            for number, versions in enumerate(page.material.versions)
+            for number, versions in enumerate(page.material.drawn_versions)
         }
 
 
