@@ -106,6 +106,7 @@ def _runs(material: Material) -> Iterable[Record]:
             run = results.runs[place.run]
             yield {
                 **{name: getattr(summary, name) for name in _OF_SUMMARIES},
+                "run": summary.session,
                 "recorded_at": run.recorded_at,
                 "file": file_name(run.path),
                 "board": run.board,

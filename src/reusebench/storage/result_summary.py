@@ -25,7 +25,7 @@ _DIGITS = 24
 class ResultSummary(NamedTuple):
     """A result, or a recorded program, whose `scenario` is its name.
 
-    Fields with the name of one of Result's have the same meaning; a program lacks most of them.
+    Fields with the name of one of Result have the same meaning; a program lacks most of them.
     Figures are rounded medians as exported tables have them, and None if the result failed.
     """
 
@@ -39,7 +39,8 @@ class ResultSummary(NamedTuple):
     commit: Optional[str]
     #: Short memory, as codes with a space between; None if there was enough.
     memory_short: Optional[str]
-    run: Optional[str] = None
+    #: Identity of the session: `run` of Result, which here is a file.
+    session: Optional[str] = None
     runtime_version: Optional[str] = None
     target: Optional[str] = None
     chip: Optional[str] = None
@@ -99,7 +100,7 @@ def summary_of(result: Result, file: StoredRun) -> ResultSummary:
         outcome=result.outcome,
         commit=file.commit.id,
         memory_short=_codes(result),
-        run=result.run,
+        session=result.run,
         runtime_version=result.runtime_version,
         target=result.target,
         chip=result.chip,
@@ -143,7 +144,7 @@ def workload_of(result: Result) -> str | None:
 def _identity(summary: ResultSummary) -> str:
     """Return all that decides which group and row a result belongs to."""
     without_figures = summary[: summary._fields.index("application_memory_bytes")]
-    of_one_run = {"outcome", "commit", "memory_short", "run", "measured_as"}
+    of_one_run = {"outcome", "commit", "memory_short", "session", "measured_as"}
     return json.dumps(
         [value for name, value in zip(summary._fields, without_figures) if name not in of_one_run]
     )
