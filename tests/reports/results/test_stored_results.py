@@ -77,7 +77,7 @@ def _files(storage: Path) -> list[StoredRun]:
 
 
 def _rows(group: Group) -> list[tuple[object, ...]]:
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for row in group.all_rows:
         baseline = row.baseline and (row.baseline.file.path, row.baseline.info)
         rows.append((row.file.path, row.file.order, row.info, baseline, row.equal))
