@@ -14,7 +14,7 @@ from reusebench.commands.options import metrics, project, storages
 from reusebench.commands.reply import give, json_option, reply_of, warn
 from reusebench.commands.results import ComparisonResult, VersionsResult
 from reusebench.reports.compare.changes import compare_runs
-from reusebench.reports.compare.choice import newest_before, newest_pair
+from reusebench.reports.compare.choice import newest_before, newest_pair, newest_stored_pair
 from reusebench.reports.compare.forms import FORMS
 from reusebench.reports.compare.gate import check_limits
 from reusebench.reports.compare.records import comparison_document
@@ -175,9 +175,8 @@ def compare(
     known = KnownRuns.read_if_any(storages, project)
     compared = _compared_metrics(metrics, limits)
     sides = _sides(known, base, head, compared, across)
-    stored = known.stored.with_measured(known.runs)
-    all_runs = {run.path.resolve(): run for run in (*stored, *sides.base)}.values()
-    changes = compare_runs(sides.base, sides.head, all_runs, compared, across)
+    earlier = _earlier(known, sides, compared)
+    changes = compare_runs(sides.base, sides.head, earlier, compared, across)
     changes = replace(changes, remark=sides.remark)
     result = check_limits(changes, limits, strict) if limits else None
     give(
@@ -204,20 +203,19 @@ def _sides(
     across: Collection[str],
 ) -> _Sides:
     """Return the runs to compare; raise ReportError if there are none."""
-    finished = _finished(known)
     if base is None:
-        pair = newest_pair(finished, metrics, across)
+        pair = newest_stored_pair(known.stored, metrics, across)
         if pair is None:
             raise ReportError(
                 "no two runs have a figure of one configuration under the same conditions:"
                 " measure again, or name two runs (`reusebench runs list`) and what may differ"
                 " (--across)"
             )
-        newer = sum(run.order > pair[1].order for run in finished)
+        newer = sum(run.is_finished and run.order > pair[1].order for run in known.runs)
         skipped = f"; newer runs without that: {newer}"
         return _Sides(
-            [pair[0]],
-            [pair[1]],
+            _whole(known, pair[0]),
+            _whole(known, pair[1]),
             "chosen: the newest run that has something in common with one before it, and that one"
             f"{skipped if newer else ''}",
         )
@@ -231,10 +229,10 @@ def _sides(
             f"{base} and {head} are the same: a run is not compared with itself. Name another one"
         )
     if is_by_age(base) and newest_pair([*base_runs, *head_runs], metrics, across) is None:
-        nearest = newest_before(head_runs, finished, metrics, across)
+        nearest = newest_before(head_runs, known.stored, metrics, across)
         if nearest:
             return _Sides(
-                [nearest],
+                _whole(known, nearest),
                 head_runs,
                 f"chosen: {base} is {base_runs[0]}, which has nothing in common with the head; this"
                 " is the newest run before it that has",
@@ -242,14 +240,25 @@ def _sides(
     return _Sides(base_runs, head_runs)
 
 
-def _finished(known: KnownRuns) -> list[Run]:
-    return known.stored.with_measured(run for run in known.runs if run.is_finished)
+def _whole(known: KnownRuns, chosen: Run) -> list[Run]:
+    """Return the run with all its figures."""
+    return known.stored.with_measured(run for run in known.runs if run.path == chosen.path)
+
+
+def _earlier(known: KnownRuns, sides: _Sides, metrics: Sequence[Metric]) -> list[Run]:
+    """Return the runs before the head that show the noise, with what is like the base in them."""
+    first = min(run.order for run in sides.head)
+    rows = [measured for run in sides.base for measured in run.measured]
+    before = [run for run in known.runs if run.order < first]
+    alike = known.stored.with_measured(before, metrics, like=rows)
+    # A run of the base that was named by its path may be in no storage, or in one.
+    return list({run.path.resolve(): run for run in (*alike, *sides.base)}.values())
 
 
 def _nothing_in_common(
     known: KnownRuns, sides: _Sides, metrics: Sequence[Metric], across: Collection[str]
 ) -> str:
-    nearest = newest_before(sides.head, _finished(known), metrics, across)
+    nearest = newest_before(sides.head, known.stored, metrics, across)
     hint = "the lines above show what differs; --across and --metric choose others"
     if nearest:
         hint = f"the newest run before it that can be compared is {nearest}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
-from reusebench.reports.compare.choice import newest_before, newest_pair
+from reusebench.reports.compare.choice import newest_before, newest_pair, newest_stored_pair
+from reusebench.storage.index.stored_runs import StoredRuns
 from reusebench.storage.metrics import find_metric
 from reusebench.storage.runs import Run
 from tests.reports.compare.short_runs import NO_REUSE, measured, run
@@ -25,6 +28,13 @@ def _runs() -> dict[int, Run]:
     }
 
 
+def _stored(runs: Iterable[Run]) -> StoredRuns:
+    """Return the runs as those of a storage."""
+    stored = StoredRuns()
+    stored.runs += runs
+    return stored
+
+
 @pytest.mark.parametrize(
     ("numbers", "pair"),
     [
@@ -37,8 +47,9 @@ def _runs() -> dict[int, Run]:
 def test_the_newest_pair(numbers: tuple[int, ...], pair: tuple[int, int] | None) -> None:
     """Figures and conditions must be in common; the order of the runs in the storage counts."""
     runs = _runs()
-    found = newest_pair([runs[number] for number in numbers], METRICS)
-    assert (found and tuple(each.number for each in found)) == pair
+    chosen = [runs[number] for number in numbers]
+    for found in (newest_pair(chosen, METRICS), newest_stored_pair(_stored(chosen), METRICS)):
+        assert (found and tuple(each.number for each in found)) == pair
 
 
 def test_conditions_that_may_differ() -> None:
@@ -51,6 +62,7 @@ def test_conditions_that_may_differ() -> None:
 def test_the_nearest_before() -> None:
     """Later runs, and the head itself, are no base."""
     runs = _runs()
-    assert newest_before([runs[4]], runs.values(), METRICS) == runs[1]
-    assert newest_before([runs[1]], runs.values(), METRICS) is None
-    assert newest_before([runs[4]], runs.values(), METRICS, ["runtime_version"]) == runs[3]
+    stored = _stored(runs.values())
+    assert newest_before([runs[4]], stored, METRICS) == runs[1]
+    assert newest_before([runs[1]], stored, METRICS) is None
+    assert newest_before([runs[4]], stored, METRICS, ["runtime_version"]) == runs[3]

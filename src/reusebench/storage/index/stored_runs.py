@@ -151,8 +151,7 @@ class StoredRuns:
         """Return these runs with their figures; runs that have figures already are taken too.
 
         Values are those of `metrics`, or all. With `like` only configurations that one of those
-        rows has under the same conditions, apart from those in `across`; runs without such a
-        configuration stay in the list.
+        rows has under the same conditions, apart from those in `across`, and only runs with one.
         """
         runs = list(runs)
         names = [metric.name for metric in METRICS if metrics is None or metric in metrics]
@@ -162,7 +161,9 @@ class StoredRuns:
         chosen = []
         for run in runs:
             whole = by_index.get(run.path) or self._read(run)
-            chosen.append(replace(whole, measured=tuple(_chosen(whole, names, keys, across))))
+            measured = tuple(_chosen(whole, names, keys, across))
+            if measured or keys is None:
+                chosen.append(replace(whole, measured=measured))
         return chosen
 
     def _by_index(
