@@ -23,7 +23,7 @@ from reusebench.harness.former_names import Add
 from reusebench.storage.errors import StorageError
 from reusebench.storage.limits import GateLimit, parse_limit
 from reusebench.storage.references import find_runs
-from reusebench.storage.runs import CONDITIONS, Run, read_runs
+from reusebench.storage.runs import CONDITIONS
 from reusebench.system import processes
 from reusebench.system.package import python_command
 
@@ -211,11 +211,12 @@ def make_gate(option: argparse.Namespace, storage: Path) -> MemoryGate | None:
             " file or a git revision"
         )
     check_extra("reports", "--baseline")
-    known = []
-    if storage.is_dir():
-        known = [run for run in read_runs(storage) if isinstance(run, Run)]
+    # Not at the top: only a session with a gate needs it. Nothing is written before measuring.
+    from reusebench.storage.index.stored_runs import StoredRuns
+
+    stored = StoredRuns.open([storage] if storage.is_dir() else [], may_write=False)
     try:
-        find_runs(baseline, known, Path())
+        find_runs(baseline, stored.runs, Path())
     except StorageError as error:
         raise UserError(f"--baseline: {error}") from None
     return MemoryGate(baseline, tuple(limits), tuple(across), storage, option.strict_gate)

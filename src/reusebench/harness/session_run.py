@@ -143,6 +143,11 @@ class SessionRun:
         except OSError as error:
             self.is_misplaced = True
             self.saved = self._save_elsewhere(output_json, name, error)
+        else:
+            # Not at the top: nothing of the index is in memory while something is measured.
+            from reusebench.storage.index.storage_index import index_run
+
+            index_run(self.saved)
         if self.saved is not None:
             self._benchmarks.logger.info(f"Saved benchmark data in: {self.saved}")
 

@@ -61,18 +61,25 @@ class IndexedFile:
 
 
 def indexed_files(
-    storage: Path, unreadable: list[BadFile], with_traces: bool = False
+    storage: Path,
+    unreadable: list[BadFile],
+    with_traces: bool = False,
+    may_write: bool = True,
 ) -> list[IndexedFile]:
-    """Return the files of the storage, by number; new and changed ones are read and indexed.
+    """Return the files of the storage, by number; new and changed ones are read, and indexed if
+    the index may be written.
 
     Folders that cannot be read are added to `unreadable`. With traces, the sizes of traces are
     those of now.
     """
-    paths = run_files(storage, unreadable)
+    found: list[BadFile] = []
+    paths = run_files(storage, found)
+    unreadable += found
     index = _StorageIndex(storage, {_relative(storage, path): state_of(path) for path in paths})
     if _is_on():
         index.load(with_traces)
-        index.bring_up_to_date(may_remove=not unreadable)
+        if may_write:
+            index.bring_up_to_date(may_remove=not found)
     return [file for path in paths for file in index.file(path)]
 
 

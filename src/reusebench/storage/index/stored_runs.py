@@ -65,23 +65,25 @@ class StoredRuns:
         self._rows_kept = 0
 
     @classmethod
-    def open(cls, storages: Iterable[Path], with_traces: bool = False) -> StoredRuns:
+    def open(
+        cls, storages: Iterable[Path], with_traces: bool = False, may_write: bool = True
+    ) -> StoredRuns:
         """Return the runs of boards' storages.
 
         Only files that are new or have changed since the index was made are read. An index that is
         missing, damaged or of another version is made again. Without one all files are read. With
-        traces, `file_of` tells their sizes of now.
+        traces, `file_of` tells their sizes of now. The index is used as it is unless it may be
+        written.
         """
         stored = cls()
         for storage in storages:
             stored._storages.append(storage)
-            stored._add(storage, with_traces)
+            files = indexed_files(storage, stored.bad_files, with_traces, may_write)
+            stored._add(files)
         return stored
 
-    def _add(self, storage: Path, with_traces: bool) -> None:
-        unreadable: list[BadFile] = []
-        files = indexed_files(storage, unreadable, with_traces)
-        self.bad_files += unreadable
+    def _add(self, files: Iterable[IndexedFile]) -> None:
+        """Add the files of one storage."""
         clock = StorageClock()
         for file in files:
             covered = file.covered
