@@ -459,6 +459,16 @@ def write_run(
     return path
 
 
+def fleet_run(storage: Path, boards: Sequence[str], number: int = 1) -> Path:
+    """Write a run of these boards, each with one scenario."""
+    infos = []
+    for board in boards:
+        info = result(storage, "no_reuse_one_model", even(40), run=f"run{number}")
+        infos.append(changed(info, board=board, target=board))
+    machines = {board: machine(board=board) for board in boards}
+    return write_run(storage, infos, number, f"2026-01-0{number + 1}T00:00:00", boards=machines)
+
+
 def full_run(storage: Path, number: int = 1, machine: MachineInfo = MACHINE) -> Path:
     """Write a run of dup: no reuse 12 x 40 MiB, dup 40 + 11 x 10 MiB, and one failure."""
     infos = [

@@ -56,23 +56,19 @@ class _Family:
 
 
 def newest_of_boards(runs: Sequence[RunSummary]) -> list[RunSummary]:
-    """Return the newest finished run of each board, or of boards that were measured together."""
+    """Return the newest finished run of each board, by the boards' names; each run once."""
     newest: dict[str, RunSummary] = {}
-    for run in runs:
-        best = newest.get(run.board)
-        if run.is_finished and (best is None or (best.order, best.path) < (run.order, run.path)):
-            newest[run.board] = run
-    return [newest[board] for board in sorted(newest)]
+    for run in sorted(runs, key=lambda run: (run.order, run.path)):
+        if run.is_finished:
+            newest.update(dict.fromkeys(run.boards, run))
+    return list({newest[board].path: newest[board] for board in sorted(newest)}.values())
 
 
 def current_samples(runs: Sequence[Run], metrics: Sequence[Metric]) -> Iterator[str]:
     """Yield the samples of each board's newest run as the present state, without timestamps."""
     newest: dict[str, Run] = {}
-    for run in runs:
-        for part in _by_board(run):
-            best = newest.get(part.board)
-            if best is None or (best.order, best.path) < (part.order, part.path):
-                newest[part.board] = part
+    for run in sorted(runs, key=lambda run: (run.order, run.path)):
+        newest.update((part.board, part) for part in _by_board(run))
     return _samples([newest[board] for board in sorted(newest)], metrics, has_times=False)
 
 

@@ -19,7 +19,14 @@ from reusebench.reports.compare.exports.formats import EXPORTS, export_runs
 from reusebench.reports.compare.exports.openmetrics import LABELS, newest_of_boards
 from reusebench.storage.metrics import METRICS
 from reusebench.storage.runs import Configuration, Measured, Run, read_runs
-from tests.reports.stored import FAILED, NOT_SUPPORTED, even, result, write_run
+from tests.reports.stored import (
+    FAILED,
+    NOT_SUPPORTED,
+    even,
+    fleet_run,
+    result,
+    write_run,
+)
 
 #: The parsers of both formats, which have no types.
 _OPENMETRICS: Any = openmetrics_parser.text_string_to_metric_families
@@ -149,6 +156,20 @@ def test_the_newest_run_of_each_board(runs: list[Run]) -> None:
     unfinished = replace(runs[1], order=("2027", 9, ""), is_finished=False)
     assert newest_of_boards([runs[1], other, unfinished, runs[0]]) == [other, runs[1]]
     assert newest_of_boards([unfinished]) == []
+
+
+def test_a_run_of_several_boards_is_that_of_each(tmp_path: Path) -> None:
+    """A board has the figures of its own newest run, also if others were measured in it later."""
+    fleet_run(tmp_path, ("rock5a", "rock5b"), 1)
+    fleet_run(tmp_path, ("rock5b", "pico"), 2)
+    runs = runs_in(tmp_path)
+    assert newest_of_boards(runs) == [runs[1], runs[0]]
+    text = text_of(list(reversed(runs)))
+    numbers = re.findall(r'run_info{board="(\w+)",run="(\d+)_', text)
+    assert numbers == [("pico", "0002"), ("rock5a", "0001"), ("rock5b", "0002")]
+    assert len(re.findall('memory_bytes{board="rock5b"', text_of(runs, _PAST))) == 2 * len(
+        re.findall('memory_bytes{board="rock5b"', text)
+    )
 
 
 @pytest.mark.parametrize("name", ['a "b"', "back\\slash", "two\nlines", "{}=,", "\u6a21\u578b", ""])

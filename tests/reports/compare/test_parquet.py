@@ -21,7 +21,7 @@ from reusebench.storage.index.stored_runs import StoredRuns
 from reusebench.storage.run_file import storages_in
 from reusebench.storage.runs import RunSummary
 from tests.helpers.support import CHECKOUT
-from tests.reports.stored import FAILED, MACHINE, even, result, write_run
+from tests.reports.stored import FAILED, MACHINE, even, fleet_run, result, write_run
 from tests.reports.stored_programs import Repeat, program, write_programs
 
 #: Names of boards that are no names of folders, or that readers take for something else.
@@ -135,6 +135,23 @@ def test_any_board_has_a_partition(odd_boards: Path) -> None:
     assert sorted(name for _, name in rows) == sorted(_ODD_NAMES)
     for board, name in rows:
         assert board == (name or "unnamed") or (len(name) >= 200 and board[:50] == name[:50])
+
+
+def test_a_run_of_several_boards_has_a_partition_for_each(tmp_path: Path) -> None:
+    """Each board's partition has its own results, beside those that it has already."""
+    write(tmp_path / "storage", 1, "2026-01-01T00:00:00", "rock5a")
+    fleet_run(tmp_path / "storage", ("rock5a", "rock5b"), 2)
+    for _ in range(2):
+        write_parquet(runs_in(tmp_path / "storage"), tmp_path / "out")
+        rows = read(tmp_path / "out", "DISTINCT board, board_name, run_number")
+        assert sorted(rows) == [
+            ("rock5a", "rock5a", 1),
+            ("rock5a", "rock5a", 2),
+            ("rock5b", "rock5b", 2),
+        ]
+        assert read(tmp_path / "out", "count(*)") == [
+            (len(reusebench.load(tmp_path / "storage", wide=True)),)
+        ]
 
 
 @pytest.mark.slow
