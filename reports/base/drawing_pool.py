@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import gc
 import itertools
-import multiprocessing
-import os
-import signal
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from typing import Optional
 
 import matplotlib as mpl
 
 from reusebench.reports.base.drawing import Draw
 from reusebench.reports.base.paper import PAPERS, WIDE, Paper
-from reusebench.system.processes import end_with
+from reusebench.reports.base.worker_pool import worker_pool
 
 #: A figure on the pages of one language: the language, and the figure's name.
 FigureKey = tuple[str, str]
 Figures = Mapping[tuple[FigureKey, Paper], "Future[Optional[str]]"]
-#: Objects that a process that draws makes between two collections, about five figures. More take
-#: memory; with fewer, collections take a quarter of the time.
-_OBJECTS_AT_ONCE = 100_000
 #: Shared with the processes that draw: they are forked, so it need not be sent.
 _jobs: dict[FigureKey, Draw] = {}
 
@@ -37,18 +31,8 @@ def start_drawing(jobs: Mapping[FigureKey, Draw], papers: Sequence[Paper] = PAPE
     _jobs.clear()
     _jobs.update(jobs)
     drawings = list(itertools.product(_jobs, papers))
-    workers = min(len(drawings), os.cpu_count() or 1)
-    try:
-        context = multiprocessing.get_context("fork")
-        pool = ProcessPoolExecutor(
-            workers,
-            context,
-            initializer=_begin_worker,
-            initargs=(os.getpid(),),
-        )
-    except OSError:
-        # The locks between processes are files in /dev/shm, which small systems and containers
-        # lack.
+    pool = worker_pool(len(drawings))
+    if pool is None:
         return {drawing: _drawn_here(*drawing) for drawing in drawings}
 
     # A collection would write into every object that the processes share. Theirs leave these out.
@@ -68,16 +52,6 @@ def finished(figures: Figures, language: str, paper: Paper = WIDE) -> dict[str, 
             if svg is not None:
                 drawn[name] = svg
     return drawn
-
-
-def _begin_worker(parent: int) -> None:
-    """Leave Ctrl-C to the parent process, and end with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-    end_with(parent)
-    gc.set_threshold(_OBJECTS_AT_ONCE)
-    gc.enable()
 
 
 def _drawn_here(key: FigureKey, paper: Paper) -> Future[Optional[str]]:

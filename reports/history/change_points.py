@@ -104,7 +104,7 @@ class SeriesChanges:
 def series_changes(
     metric: Metric,
     runs: SeriesRuns,
-    times: Sequence[float] | None = None,
+    times: Sequence[float] | np.ndarray | None = None,
     series: int = 1,
 ) -> SeriesChanges:
     """Return the significant changes of a series of runs, the oldest first.
@@ -119,7 +119,9 @@ def series_changes(
     return min(judged, key=lambda one: one.cost).changes()
 
 
-def _axes(times: Sequence[float] | None, count: int) -> Iterator[tuple[np.ndarray, float | None]]:
+def _axes(
+    times: Sequence[float] | np.ndarray | None, count: int
+) -> Iterator[tuple[np.ndarray, float | None]]:
     """Yield the positions of the runs from 0 to 1 by time, and by number if that is different.
 
     Each with the number of seconds from the first to the last.
@@ -128,7 +130,7 @@ def _axes(times: Sequence[float] | None, count: int) -> Iterator[tuple[np.ndarra
     if times is None or times[-1] <= times[0]:
         yield numbers, None
         return
-    seconds = times[-1] - times[0]
+    seconds = float(times[-1] - times[0])
     by_time = (np.array(times) - times[0]) / seconds
     yield by_time, seconds
     if np.abs(by_time - numbers).max() > _SAME_AXIS:

@@ -109,7 +109,7 @@ def _panel(axes: Axes, history: History) -> None:
     if history.changes or history.has_trend:
         _draw_levels(axes, history)
     outliers = list(history.outliers)
-    medians = [in_metric_unit(series.points[place].median, series.metric) for place in outliers]
+    medians = [in_metric_unit(series.point(place).median, series.metric) for place in outliers]
     axes.plot(
         outliers, medians, "D", markersize=5, markerfacecolor="none", markeredgecolor=_OUTLIER
     )
@@ -119,7 +119,7 @@ def _panel(axes: Axes, history: History) -> None:
     axes.set_ylim(low - _FLOOR * (high - low), high + headroom * (high - low))
     # A common offset of all ticks would be written over the title.
     axes.ticklabel_format(axis="y", style="plain", useOffset=False)
-    last = max(1, len(series.points) - 1)
+    last = max(1, len(series) - 1)
     axes.set_xlim(-0.03 * last, 1.03 * last)
 
     # One call for all events: single lines take half of the time if every run has another version.
@@ -145,10 +145,9 @@ def _draw_values(axes: Axes, series: MetricSeries) -> None:
     marker = "." if len(points) <= _FEW_POINTS else ""
     axes.plot(positions, medians, color=_LINE, linewidth=1.3, marker=marker, markersize=5)
 
-    disturbed = [position for position in series.measured if series.points[position].is_disturbed]
-    medians = [
-        in_metric_unit(series.points[position].median, series.metric) for position in disturbed
-    ]
+    all_points = series.points
+    disturbed = [position for position in series.measured if all_points[position].is_disturbed]
+    medians = [in_metric_unit(all_points[position].median, series.metric) for position in disturbed]
     axes.plot(disturbed, medians, "o", markersize=5, markerfacecolor="none", markeredgecolor=_EVENT)
 
 
@@ -166,12 +165,13 @@ def _draw_levels(axes: Axes, history: History) -> None:
 
 def _drawn_points(series: MetricSeries) -> Iterator[_DrawnPoint]:
     """Yield the points of the line; in a long series each stands for several consecutive runs."""
+    all_points = series.points
     positions = series.measured
     metric = series.metric
     width = math.ceil(len(positions) / _MOST_POINTS)
     for start in range(0, len(positions), width):
         merged = positions[start : start + width]
-        points = [series.points[position] for position in merged]
+        points = [all_points[position] for position in merged]
         values = [value for point in points for value in point.values]
         median = statistics.median(point.median for point in points)
         yield _DrawnPoint(
@@ -213,9 +213,9 @@ def _label_changes(axes: Axes, changes: Sequence[LevelChange], last: int) -> Non
 
 def _label_runs(axes: Axes, series: MetricSeries) -> None:
     """Label the first, the middle and the last run: by date, or time if all are of one day."""
-    last = len(series.points) - 1
+    last = len(series) - 1
     positions = sorted({0, last // 2, last})
-    runs = [series.points[position].run for position in positions]
+    runs = [series.run(position) for position in positions]
     is_one_day = runs[0].moment[:10] == runs[-1].moment[:10]
     labels = []
     for run in runs:

@@ -8,16 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Optional
 
+import numpy as np
+
 from reusebench.reports.base.drawing import Draw
 from reusebench.reports.base.drawing_pool import FigureKey, start_drawing
 from reusebench.reports.base.pages import page_name, write_page
 from reusebench.reports.base.paper import Paper
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
 from reusebench.reports.compare.names import common_words, short_names
+from reusebench.reports.history.board_counts import counts_by_board
 from reusebench.reports.history.change_points import LEAST_RUNS
 from reusebench.reports.history.figure import history_figure
 from reusebench.reports.history.series import History, LevelChange, MetricSeries, changes_of
-from reusebench.reports.history.table import changes_table, trends_table
+from reusebench.reports.history.table import boards_table, changes_table, trends_table
 from reusebench.reports.history.words import (
     change_in_words,
     event_in_words,
@@ -31,11 +34,15 @@ from reusebench.storage.runs import Configuration
 HISTORY_PAGE = "history"
 #: Limit of panels: more would make the page too large and too slow.
 MOST_PANELS = 120
+#: Limit of panels if not all fit: each takes 0.1 s of CPU time, in two languages and two sizes.
+_MOST_OF_MANY = 40
 #: Limit of panels together with a report, which takes time of its own.
 MOST_PANELS_BESIDE = 24
 #: The figure that the page opens with, and the limit of its panels.
 _OVERVIEW = "overview"
 _MOST_IN_OVERVIEW = 4
+#: Limit of the rows of a table; the exported tables have all.
+_MOST_ROWS = 500
 #: Limit of the changed conditions that are listed for a configuration, the newest first.
 _MOST_EVENTS = 5
 
@@ -62,6 +69,10 @@ class _Block:
         return any(history.changes or history.has_trend for history in self.histories)
 
     @property
+    def has_outliers(self) -> bool:
+        return any(history.course.outliers for history in self.histories)
+
+    @property
     def setup(self) -> _Setup:
         return _setup_of(self.series)
 
@@ -72,6 +83,9 @@ class HistoryPage:
     def __init__(self, histories: Sequence[History], most_panels: int = MOST_PANELS) -> None:
         """Begin to draw the configurations that fit into `most_panels`, at least one."""
         self._histories = histories
+        is_limited = len(histories) > most_panels
+        if is_limited:
+            most_panels = min(most_panels, _MOST_OF_MANY)
         self._most_panels = most_panels
         members: dict[str, list[History]] = {}
         for history in histories:
@@ -79,9 +93,15 @@ class HistoryPage:
             facts = (str(series.configuration), series.board, series.chip)
             members.setdefault(" ".join(filter(None, facts)), []).append(history)
         blocks = [_Block(figure, members) for figure, members in members.items()]
-        # Configurations with changes, a drift or a wave come first, then those with most runs.
+        # Configurations with changes, a drift or a wave come first, then those with most runs; if
+        # not all are drawn, outliers come before quiet ones.
         self._blocks = sorted(
-            blocks, key=lambda block: (not block.is_changed, -len(block.series.points))
+            blocks,
+            key=lambda block: (
+                not block.is_changed,
+                is_limited and not block.has_outliers,
+                -len(block.series),
+            ),
         )
         self._shown: list[_Block] = []
         panels = 0
@@ -135,13 +155,19 @@ class HistoryPage:
         left_out_count = len(self._blocks) - len(self._shown)
         if left_out_count:
             left_out = texts("history_left_out", count=left_out_count, most=self._most_panels)
+        changes = changes_of(histories)
+        trends = [history for history in histories if history.has_trend]
+        rows_left_out = max(0, len(changes) - _MOST_ROWS) + max(0, len(trends) - _MOST_ROWS)
         shown_setups = dict.fromkeys(block.setup for block in self._shown)
         return {
             "lead": self._lead(texts),
             "overview": _OVERVIEW,
             "opening": self._opening(full_name, texts),
-            "changes": changes_table(changes_of(histories), full_name, texts),
-            "trends": trends_table(histories, full_name, texts),
+            "boards": boards_table(counts_by_board(histories), texts),
+            "changes": changes_table(changes[:_MOST_ROWS], full_name, texts),
+            "trends": trends_table(trends[:_MOST_ROWS], full_name, texts),
+            "rows_left_out": rows_left_out
+            and texts("history_rows_left_out", count=rows_left_out, most=_MOST_ROWS),
             "meanings": [(texts(f"metric_{name}"), texts(f"meaning_{name}")) for name in metrics],
             "left_out": left_out,
             "groups": [self._group(setup, names[setup], texts) for setup in shown_setups],
@@ -163,9 +189,10 @@ class HistoryPage:
 
     def _lead(self, texts: Texts) -> str:
         days: dict[Path, str] = {}
-        for history in self._histories:
-            for point in history.series.points:
-                days[point.run.path] = point.run.recorded_at[:10]
+        for block in self._blocks:
+            rows = np.unique(np.concatenate([history.series.rows for history in block.histories]))
+            for run in map(block.series.of.runs.__getitem__, rows):
+                days[run.path] = run.recorded_at[:10]
         return texts(
             "history_lead",
             series=len(self._histories),
@@ -275,7 +302,7 @@ def _remarks(block: _Block, texts: Texts) -> list[str]:
             figure = texts(f"metric_{history.series.metric.name}")
             remarks.append(f"{figure}{texts('colon')}{outliers}")
         for event in history.series.events:
-            run = history.series.points[event.position].run
+            run = history.series.run(event.position)
             events.add(f"{run.moment}, {run_in_words(run)}: {event_in_words(event)}")
     newest = sorted(events, reverse=True)
     if len(newest) > _MOST_EVENTS:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from reusebench.reports.history.change_points import (
-    LEAST_RUNS,
-    ChangePoint,
-    SeriesChanges,
-    series_changes,
-)
+from reusebench.reports.history.change_points import LEAST_RUNS, ChangePoint, SeriesChanges
+from reusebench.reports.history.configuration_runs import ConfigurationRuns, without_copies
+from reusebench.reports.history.series_pool import SeriesJob, changes_in
 from reusebench.reports.history.series_runs import SeriesRuns
 from reusebench.storage.metrics import Metric
 from reusebench.storage.result import BUSY_PERCENT
-from reusebench.storage.runs import CONDITIONS, Configuration, Run, copies_in
+from reusebench.storage.runs import CONDITIONS, Configuration, RunSummary
 
 #: Metrics of a history if no option names others.
 HISTORY_METRICS = (
@@ -38,7 +35,7 @@ _LEAST_SHOWN = 3
 class Point:
     """One run of the series."""
 
-    run: Run
+    run: RunSummary
     #: "ok", or the kind of the failure.
     outcome: str
     conditions: Mapping[str, str | None]
@@ -68,39 +65,123 @@ class Event:
 
 @dataclass(frozen=True)
 class MetricSeries:
-    """One figure of one configuration on one machine, in the runs that have the configuration."""
+    """One figure of one configuration on one machine, in the runs that have the configuration.
 
-    board: str
-    chip: str | None
-    configuration: Configuration
+    A run in which the figure was not measured, though the configuration was, is a gap.
+    """
+
+    of: ConfigurationRuns
     metric: Metric
-    #: Oldest first; each run of a commit is a point.
-    points: tuple[Point, ...]
+    #: The rows of `of` that are points; oldest first; each run of a commit is one.
+    rows: np.ndarray
+    #: Repeats of all points, one point after another, and their number by point.
+    values: np.ndarray
+    repeats: np.ndarray
+
+    def __len__(self) -> int:
+        """Return the number of points."""
+        return len(self.rows)
+
+    @property
+    def board(self) -> str:
+        """The board that has all points."""
+        return self.of.board
+
+    @property
+    def chip(self) -> str | None:
+        """Its chip."""
+        return self.of.chip
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration of all points."""
+        return self.of.configuration
+
+    @property
+    def points(self) -> list[Point]:
+        """All points, oldest first."""
+        return [self.point(position) for position in range(len(self))]
+
+    def point(self, position: int) -> Point:
+        """Return the point at a position."""
+        row = self.rows[position]
+        end = self._ends[position]
+        return Point(
+            self.of.runs[row],
+            self.of.outcomes[row],
+            self.of.conditions[row],
+            tuple(self.values[end - self.repeats[position] : end].tolist()),
+            bool(self._is_disturbed[position]),
+        )
+
+    def run(self, position: int) -> RunSummary:
+        """Return the run of the point at a position."""
+        run: RunSummary = self.of.runs[self.rows[position]]
+        return run
 
     @property
     def measured(self) -> list[int]:
         """The positions of the runs with values."""
-        return [position for position, point in enumerate(self.points) if point.values]
+        positions: list[int] = np.flatnonzero(self.repeats).tolist()
+        return positions
 
     @property
     def undisturbed(self) -> list[int]:
         """The positions of the runs whose values show the level."""
-        return [position for position in self.measured if not self.points[position].is_disturbed]
+        positions: list[int] = np.flatnonzero(self._is_judged).tolist()
+        return positions
 
     @property
+    def undisturbed_runs(self) -> SeriesRuns:
+        """The values of the runs that show the level."""
+        kept = self.values[np.repeat(self._is_judged, self.repeats)]
+        return SeriesRuns(kept, np.append(0, self.repeats[self._is_judged].cumsum()))
+
+    @property
+    def undisturbed_seconds(self) -> np.ndarray | None:
+        """The times of these runs; None if a clock was wrong."""
+        rows = self.rows[self._is_judged]
+        if not self.of.is_dated[rows].all():
+            return None
+        # The number of a run counts if two clocks differ by a little.
+        return np.maximum.accumulate(self.of.seconds[rows])
+
+    @cached_property
     def events(self) -> list[Event]:
         """The changes of conditions between consecutive measured runs, if both are known."""
         events = []
+        conditions = [self.of.conditions[row] for row in self.rows]
         positions = self.measured
         for before, position in zip(positions, positions[1:]):
+            if conditions[before] is conditions[position]:
+                continue
             for name in CONDITIONS:
                 if name in _SEPARATING:
                     continue
-                old = self.points[before].conditions[name]
-                new = self.points[position].conditions[name]
+                old = conditions[before][name]
+                new = conditions[position][name]
                 if old is not None and new is not None and old != new:
                     events.append(Event(position, name, old, new))
         return events
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        return self.repeats.cumsum()
+
+    @cached_property
+    def _is_disturbed(self) -> np.ndarray:
+        """Whether each point says nothing about the level."""
+        is_disturbed = np.zeros(len(self), dtype=bool)
+        if self.metric.part == "speed":
+            is_disturbed |= self.of.busy_percent[self.rows] > BUSY_PERCENT
+        if not self.metric.is_pinned:
+            is_disturbed |= self.of.is_short[self.rows]
+        return is_disturbed
+
+    @property
+    def _is_judged(self) -> np.ndarray:
+        is_judged: np.ndarray = (self.repeats > 0) & ~self._is_disturbed
+        return is_judged
 
 
 @dataclass(frozen=True)
@@ -162,60 +243,43 @@ class History:
         if len(positions) < 2:
             return {}
         by_position = {}
-        for start, end, value in zip(
-            positions, [*positions[1:], positions[-1] + 1], values.tolist()
-        ):
+        ends = [*positions[1:], positions[-1] + 1]
+        for start, end, value in zip(positions, ends, values.tolist()):
             by_position.update(dict.fromkeys(range(start, end), value))
         return by_position
 
 
-def series_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[MetricSeries]:
-    """Return every series with values, in the order of their first runs.
-
-    A configuration that is a copy in every run is left out: another series has its figures.
-    """
-    members: dict[tuple[str, str | None, Configuration], list[tuple[Run, int]]] = {}
-    ordered = sorted(runs, key=lambda run: run.order)
-    copies = copies_in(ordered)
-    for run in ordered:
-        for position, measured in enumerate(run.measured):
-            if measured.configuration not in copies:
-                key = (run.board, measured.conditions["chip"], measured.configuration)
-                members.setdefault(key, []).append((run, position))
+def series_of(
+    configurations: Iterable[ConfigurationRuns], metrics: Sequence[Metric]
+) -> list[MetricSeries]:
+    """Return every series with values; copies of other configurations have none."""
     series = []
-    for key, positions in members.items():
+    for configuration in without_copies(list(configurations)):
         for metric in metrics:
-            points = tuple(_points(positions, metric))
-            if any(point.values for point in points):
-                series.append(MetricSeries(*key, metric, points))
+            of_metric = configuration.values[metric.name]
+            # A run with values, or one that failed.
+            is_point = (of_metric.repeats > 0) | ~configuration.is_measured
+            if of_metric.repeats.any():
+                rows = np.flatnonzero(is_point)
+                repeats = of_metric.repeats[rows]
+                series.append(MetricSeries(configuration, metric, rows, of_metric.values, repeats))
     return series
 
 
-def histories_of(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[History]:
+def histories_of(
+    configurations: Iterable[ConfigurationRuns], metrics: Sequence[Metric]
+) -> list[History]:
     """Return the history of each series; the confidence holds for all series together."""
-    all_series = series_of(runs, metrics)
+    all_series = series_of(configurations, metrics)
     count = sum(len(series.undisturbed) >= LEAST_RUNS for series in all_series)
-    return [_history(series, count) for series in all_series]
-
-
-def _history(series: MetricSeries, series_count: int) -> History:
-    points = [series.points[position] for position in series.undisturbed]
-    values = SeriesRuns.of([point.values for point in points])
-    course = series_changes(series.metric, values, _seconds(points), series_count)
-    return History(series, tuple(_level_changes(series, course)), course)
-
-
-def _seconds(points: Sequence[Point]) -> list[float] | None:
-    """Return the times of the runs; None if a clock was wrong."""
-    if not all(point.run.is_dated for point in points):
-        return None
-    seconds: list[float] = []
-    for point in points:
-        moment = datetime.datetime.fromisoformat(point.run.recorded_at)
-        second = moment.replace(tzinfo=datetime.timezone.utc).timestamp()
-        # The number of a run counts if two clocks differ by a little.
-        seconds.append(max(second, seconds[-1]) if seconds else second)
-    return seconds
+    jobs = [
+        SeriesJob(series.metric, series.undisturbed_runs, series.undisturbed_seconds, count)
+        for series in all_series
+    ]
+    return [
+        History(series, tuple(_level_changes(series, course)), course)
+        for series, course in zip(all_series, changes_in(jobs))
+    ]
 
 
 def _level_changes(series: MetricSeries, course: SeriesChanges) -> Iterator[LevelChange]:
@@ -227,8 +291,8 @@ def _level_changes(series: MetricSeries, course: SeriesChanges) -> Iterator[Leve
             series,
             point,
             positions[point.run],
-            before=series.points[before],
-            after=series.points[after],
+            before=series.point(before),
+            after=series.point(after),
             events=tuple(event for event in series.events if before < event.position <= after),
         )
 
@@ -236,22 +300,10 @@ def _level_changes(series: MetricSeries, course: SeriesChanges) -> Iterator[Leve
 def changes_of(histories: Iterable[History]) -> list[LevelChange]:
     """Return all change points, the newest first."""
     changes = [change for history in histories for change in history.changes]
-    changes.sort(key=lambda change: change.series.points[change.position].run.order, reverse=True)
+    changes.sort(key=lambda change: change.series.run(change.position).order, reverse=True)
     return changes
 
 
 def is_worth_a_page(histories: Iterable[History]) -> bool:
     """Whether any series has enough runs for a history."""
     return any(len(history.series.measured) >= _LEAST_SHOWN for history in histories)
-
-
-def _points(positions: Iterable[tuple[Run, int]], metric: Metric) -> Iterator[Point]:
-    """Yield a point for each run that has values or failed; a run without the metric is a gap."""
-    for run, position in positions:
-        measured = run.measured[position]
-        values = tuple(measured.values.get(metric.name, ()))
-        if not values and measured.outcome == "ok":
-            continue
-        is_busy = metric.part == "speed" and measured.busy_percent > BUSY_PERCENT
-        is_disturbed = is_busy or measured.is_short(metric)
-        yield Point(run, measured.outcome, measured.conditions, values, is_disturbed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from reusebench.reports.base.formatting import EMPTY
@@ -12,6 +12,7 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.compare.exports.figures import number
 from reusebench.reports.compare.exports.long_form import CONDITION_COLUMNS
+from reusebench.reports.history.board_counts import BoardCounts
 from reusebench.reports.history.series import History, LevelChange, MetricSeries
 from reusebench.reports.history.words import (
     DAY_S,
@@ -20,7 +21,7 @@ from reusebench.reports.history.words import (
     event_in_words,
     run_in_words,
 )
-from reusebench.storage.runs import Run
+from reusebench.storage.runs import RunSummary
 
 _IDENTITY = ("board", "chip", "runtime", "target", "name", "detail", "models", "metric", "unit")
 _RUN = ("run_number", "run_name", "recorded_at", "commit", "dirty")
@@ -69,6 +70,23 @@ TREND_COLUMNS = (
     "period_runs",
     "periods",
 )
+
+
+def boards_table(boards: Sequence[BoardCounts], texts: Texts) -> Table | None:
+    """Return a row for each board with a change; None without several boards."""
+    changed = [board for board in boards if board.is_changed]
+    if len(boards) == 1 or not changed:
+        return None
+    lines = []
+    for board in changed:
+        newest = EMPTY
+        if board.newest:
+            run = board.newest.after.run
+            newest = f"{run_in_words(run)}, {run.moment}"
+        numbers = (board.series, board.changed, board.changes, board.trends, board.outliers)
+        lines.append(("ok", [board.name, *map(str, numbers), newest]))
+    names = ("name", "series", "changed", "changes", "trends", "outliers", "newest")
+    return Table(heads_of((f"column_board_{name}" for name in names), texts), lines, words=(0, 6))
 
 
 def changes_table(
@@ -142,9 +160,8 @@ def change_point_records(changes: Iterable[LevelChange]) -> list[dict[str, Any]]
     return records
 
 
-def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
-    """Return a row in HISTORY_COLUMNS for each run of each series."""
-    records = []
+def history_records(histories: Iterable[History]) -> Iterator[dict[str, Any]]:
+    """Yield a row in HISTORY_COLUMNS for each run of each series."""
     for history in histories:
         levels = history.levels
         waves = history.waves
@@ -170,8 +187,7 @@ def history_records(histories: Iterable[History]) -> list[dict[str, Any]]:
                 record["lowest"] = number(min(point.values))
                 record["highest"] = number(max(point.values))
                 record["median"] = number(statistics.median(point.values))
-            records.append(record)
-    return records
+            yield record
 
 
 def trend_records(histories: Iterable[History]) -> list[dict[str, Any]]:
@@ -219,6 +235,6 @@ def _identity(series: MetricSeries) -> dict[str, Any]:
     }
 
 
-def _run_values(run: Run) -> dict[str, Any]:
+def _run_values(run: RunSummary) -> dict[str, Any]:
     values = (run.number, run.name, run.recorded_at, run.commit, run.is_dirty)
     return dict(zip(_RUN, values))

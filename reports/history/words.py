@@ -9,7 +9,7 @@ from reusebench.reports.base.texts import Texts
 from reusebench.reports.history.change_points import Drift, Wave
 from reusebench.reports.history.series import Event, History, LevelChange
 from reusebench.storage.metrics import Metric
-from reusebench.storage.runs import Run
+from reusebench.storage.runs import RunSummary
 
 #: Highest confidence that is shown: the noise itself is only an estimate.
 _MOST_SURE = 0.9999
@@ -27,7 +27,7 @@ _RETURNED = 1.5
 _MOST_OUTLIERS = 5
 
 
-def run_in_words(run: Run) -> str:
+def run_in_words(run: RunSummary) -> str:
     """Return the number of the run and its commit, if it has one."""
     number = f"{run.number:04}" if run.number is not None else str(run)
     return f"{number} {run.short_commit}".rstrip()
@@ -70,7 +70,7 @@ def outliers_in_words(history: History, texts: Texts) -> str | None:
     runs = []
     for position, distance in outliers[:_MOST_OUTLIERS]:
         size = metric_amount(distance, history.series.metric, sign=True)
-        runs.append(f"{run_in_words(history.series.points[position].run)} ({size})")
+        runs.append(f"{run_in_words(history.series.run(position))} ({size})")
     if len(outliers) > _MOST_OUTLIERS:
         runs.append(texts("history_more_outliers", count=len(outliers) - _MOST_OUTLIERS))
     return texts("history_outliers", count=len(outliers), runs=", ".join(runs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +127,12 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, reusebench: Reusebench) -> N
     assert "0002_run.json" in (tmp_path / "out" / "history.html").read_text()
 
 
-def test_boards_are_series_of_their_own(tmp_path: Path, reusebench: Reusebench) -> None:
-    """The folder above two boards has the series of both, and a change is told with its board."""
+def test_boards_are_series_of_their_own(
+    tmp_path: Path, reusebench: Reusebench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder above two boards has the series of both, and a change is told with its board;
+    --board takes one; many changes are told by board.
+    """
     for board in ("board-a", "board-b"):
         make_history(tmp_path / "boards" / board, 12, 1, machine(board=board))
     arguments = [
@@ -141,6 +146,22 @@ def test_boards_are_series_of_their_own(tmp_path: Path, reusebench: Reusebench) 
     done = reusebench("history", *arguments, "--format", "markdown")
     assert done.exit_code == 0
     assert {line.partition(",")[0] for line in done.out.splitlines()[:-2]} == {"board-a", "board-b"}
+
+    one = reusebench("history", *arguments, "--format", "csv", "--board", "board-b")
+    assert "board-" not in one.out
+    assert {row["board"] for row in rows_of(tmp_path, "history")} == {"board-b"}
+    none = reusebench("history", *arguments, "--board", "board-c")
+    assert none.exit_code == 2
+    assert "on board-c. Name others" in none.err
+    assert "on the boards: board-a, board-b" in none.err
+
+    monkeypatch.setattr(sys.modules["reusebench.commands.history"], "_MOST_LINES", 1)
+    short = reusebench("history", *arguments, "--format", "html")
+    lines = short.out.splitlines()
+    assert lines[0].startswith("board-a: change points: 1, in 1 of 1 series, the newest by 00")
+    assert lines[2] == "boards without any of these: 0; --board NAME tells all of one board"
+    page = (tmp_path / "history.html").read_text()
+    assert page.partition('id="changes-boards"')[2].count('<tr class="ok">') >= 2
 
 
 @pytest.mark.parametrize(

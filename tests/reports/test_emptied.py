@@ -13,7 +13,7 @@ from rich.console import Console
 
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.errors import ReportError
-from reusebench.reports.history.series import HISTORY_METRICS, histories_of
+from reusebench.reports.history.series import HISTORY_METRICS
 from reusebench.reports.material import read_material
 from reusebench.reports.page.exported_tables import TABLES
 from reusebench.reports.page.index import page_values
@@ -25,6 +25,7 @@ from reusebench.reports.sections.timeline import timeline_figure
 from reusebench.storage.metrics import find_metric
 from reusebench.storage.trace import ProgramTrace, Trace
 from tests.reports.emptied import emptied
+from tests.reports.history.history_storage import histories_of_runs
 from tests.reports.stored import even, npu_account, result, write_run
 from tests.reports.stored_kinds import KINDS, StoredValue
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
@@ -69,7 +70,7 @@ def _show(storage: Path) -> None:
     if material.groups:
         print_answer(Page(material, _ENGLISH), console)
     metrics = [find_metric(name) for name in HISTORY_METRICS]
-    histories_of(material.results.with_measured(metrics), metrics)
+    histories_of_runs(material.results.with_measured(metrics), metrics)
 
 
 def _draw(storage: Path) -> None:

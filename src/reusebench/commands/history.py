@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -15,9 +14,18 @@ from reusebench.commands.results import HistoryResult
 from reusebench.reports.base.table import TABLE_FORMATS, write_records
 from reusebench.reports.base.texts import Texts, texts_of
 from reusebench.reports.errors import ReportError
+from reusebench.reports.history.board_counts import counts_by_board
 from reusebench.reports.history.change_points import LEAST_RUNS
 from reusebench.reports.history.history_page import HistoryPage
-from reusebench.reports.history.series import HISTORY_METRICS, History, changes_of, histories_of
+from reusebench.reports.history.series import (
+    HISTORY_METRICS,
+    History,
+    LevelChange,
+    MetricSeries,
+    changes_of,
+    histories_of,
+)
+from reusebench.reports.history.stored_configurations import stored_configurations
 from reusebench.reports.history.table import (
     CHANGE_POINT_COLUMNS,
     HISTORY_COLUMNS,
@@ -38,11 +46,14 @@ from reusebench.storage.board_storage import board_storage
 from reusebench.storage.index.stored_runs import StoredRuns
 from reusebench.storage.metrics import Metric, find_metric
 from reusebench.storage.run_file import BadFile
-from reusebench.storage.runs import Run
 
 __all__ = ["history"]
 
 _PAGE = "html"
+#: Limit of lines on several boards; more are counted by board.
+_MOST_LINES = 200
+#: Limit of names in a message.
+_MOST_LISTED = 50
 
 
 @click.command()
@@ -54,6 +65,13 @@ _PAGE = "html"
     metavar="NAME",
     multiple=True,
     help="Only this scenario or program; repeatable.",
+)
+@click.option(
+    "--board",
+    "boards",
+    metavar="NAME",
+    multiple=True,
+    help="Only this board of a folder of several; repeatable.",
 )
 @output
 @language
@@ -72,6 +90,7 @@ def history(
     storages: Sequence[Path],
     metrics: Sequence[Metric],
     names: Sequence[str],
+    boards: Sequence[str],
     output: Path,
     language: str,
     formats: Sequence[str],
@@ -82,12 +101,9 @@ def history(
     """
     known = KnownRuns.read(storages or [board_storage()])
     metrics = metrics or [find_metric(name) for name in HISTORY_METRICS]
-    runs = known.stored.with_measured(known.runs)
-    if names:
-        runs = [_only(run, names) for run in runs]
-    histories = histories_of(runs, metrics)
+    histories = histories_of(stored_configurations(known.stored, metrics, names, boards), metrics)
     if not histories:
-        raise ReportError(_nothing_stored(known.stored, metrics, names))
+        raise ReportError(_nothing_stored(known.stored, metrics, names, boards))
     if not reply_of().is_json:
         click.echo("\n".join(_lines(histories, texts_of(language))))
         formats = formats or (_PAGE,)
@@ -96,68 +112,111 @@ def history(
     except OSError as error:
         reason = f"cannot write the history into {output} ({error.strerror})"
         raise ReportError(f"{reason}. Name another folder with --output DIR") from None
-    result = HistoryResult(
-        change_points=list(change_point_records(changes_of(histories))),
-        trends=list(trend_records(histories)),
-        history=list(history_records(histories)),
-        files=[str(path) for path in paths],
-    )
+    result = None
+    if reply_of().is_json:
+        result = HistoryResult(
+            change_points=list(change_point_records(changes_of(histories))),
+            trends=list(trend_records(histories)),
+            history=list(history_records(histories)),
+            files=[str(path) for path in paths],
+        )
     give(result, (f"History: {path}" for path in paths))
     return 1 if known.bad_files else 0
 
 
-def _only(run: Run, names: Sequence[str]) -> Run:
-    """Return the run with the configurations of these names alone."""
-    return replace(
-        run, measured=tuple(row for row in run.measured if row.configuration.name in names)
-    )
-
-
-def _nothing_stored(stored: StoredRuns, metrics: Sequence[Metric], names: Sequence[str]) -> str:
+def _nothing_stored(
+    stored: StoredRuns, metrics: Sequence[Metric], names: Sequence[str], boards: Sequence[str]
+) -> str:
     missing = f"no run has figures of {', '.join(metric.name for metric in metrics)}"
     if names:
         missing += f" of {', '.join(names)}"
-    runs = stored.with_measured(stored.runs)
-    known = sorted({row.configuration.name for run in runs for row in run.measured})
-    if not known:
+    if boards:
+        missing += f" on {', '.join(boards)}"
+    configurations = stored_configurations(stored, metrics)
+    if not configurations:
         remedy = "run `reusebench bench` first, or name another storage with --storage DIR"
         return f"{missing}. Nothing is stored: {remedy}"
-    remedy = "Name others with --metric METRIC or --only NAME"
-    return f"{missing}. {remedy}; stored are: {', '.join(known)}"
+    options = "--metric METRIC or --only NAME"
+    known = f"stored are: {_listed(one.configuration.name for one in configurations)}"
+    if boards:
+        options = "--metric METRIC, --only NAME or --board NAME"
+        known += f"; on the boards: {_listed(one.board for one in configurations)}"
+    return f"{missing}. Name others with {options}; {known}"
 
 
-def _lines(histories: Sequence[History], texts: Texts) -> Iterator[str]:
-    """Yield the change points, the newest first, what else the series have, and their number."""
+def _listed(names: Iterable[str]) -> str:
+    """Return distinct names in order; those of a large fleet would fill many screens."""
+    distinct = sorted(set(names))
+    more = len(distinct) - _MOST_LISTED
+    return ", ".join(distinct[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _lines(histories: Sequence[History], texts: Texts) -> list[str]:
+    """Return the change points, the newest first, what else the series have, and their number.
+
+    Changes of many series on several boards are counted by board instead.
+    """
     changes = changes_of(histories)
-    several_boards = len({history.series.board for history in histories}) > 1
-    for change in changes:
-        board = f"{change.series.board}, " if several_boards else ""
-        before, after = (
-            f"{run_in_words(point.run)} ({point.run.moment})"
-            for point in (change.before, change.after)
-        )
-        events = "".join(f"; {event_in_words(event)}" for event in change.events)
-        size, share, confidence = change_in_words(change)
-        yield (
-            f"{board}{change.series.configuration}: {change.series.metric.name} {size} ({share} %) "
-            f"after {before}, by {after}; confidence {confidence} %{events}"
-        )
-    for history in histories:
-        board = f"{history.series.board}, " if several_boards else ""
-        figure = f"{board}{history.series.configuration}: {history.series.metric.name}"
-        for words in course_in_words(history, texts):
-            yield f"{figure} {words}"
-        outliers = outliers_in_words(history, texts)
-        if outliers:
-            yield f"{figure}: {outliers}"
+    boards = dict.fromkeys(history.series.board for history in histories)
+    several = len(boards) > 1
+    lines = [_change_line(change, several) for change in changes]
+    lines += [line for history in histories for line in _course_lines(history, several, texts)]
+    if several and len(lines) > _MOST_LINES:
+        lines = list(_board_lines(histories))
 
     changed = sum(bool(history.changes) for history in histories)
     short = sum(len(history.series.undisturbed) < LEAST_RUNS for history in histories)
     few = f", of them with fewer than {LEAST_RUNS} runs to judge by: {short}" if short else ""
-    yield (
+    counted = (
         f"change points: {len(changes)}, in {changed} series; series without any:"
         f" {len(histories) - changed}{few}"
     )
+    return [*lines, counted]
+
+
+def _change_line(change: LevelChange, several_boards: bool) -> str:
+    before, after = (
+        f"{run_in_words(point.run)} ({point.run.moment})" for point in (change.before, change.after)
+    )
+    events = "".join(f"; {event_in_words(event)}" for event in change.events)
+    size, share, confidence = change_in_words(change)
+    return (
+        f"{_figure(change.series, several_boards)} {size} ({share} %) "
+        f"after {before}, by {after}; confidence {confidence} %{events}"
+    )
+
+
+def _course_lines(history: History, several_boards: bool, texts: Texts) -> Iterator[str]:
+    """Yield a line for each drift and wave, and one for the outliers."""
+    figure = _figure(history.series, several_boards)
+    for words in course_in_words(history, texts):
+        yield f"{figure} {words}"
+    outliers = outliers_in_words(history, texts)
+    if outliers:
+        yield f"{figure}: {outliers}"
+
+
+def _figure(series: MetricSeries, several_boards: bool) -> str:
+    board = f"{series.board}, " if several_boards else ""
+    return f"{board}{series.configuration}: {series.metric.name}"
+
+
+def _board_lines(histories: Sequence[History]) -> Iterator[str]:
+    """Yield a line for each board with a change, those with most change points first."""
+    boards = counts_by_board(histories)
+    for board in boards:
+        if board.is_changed:
+            newest = ""
+            if board.newest:
+                run = board.newest.after.run
+                newest = f", the newest by {run_in_words(run)} ({run.moment})"
+            yield (
+                f"{board.name}: change points: {board.changes}, in {board.changed} of"
+                f" {board.series} series{newest}; series with a drift or a wave: {board.trends},"
+                f" with outliers: {board.outliers}"
+            )
+    quiet = sum(not board.is_changed for board in boards)
+    yield f"boards without any of these: {quiet}; --board NAME tells all of one board"
 
 
 def _write(

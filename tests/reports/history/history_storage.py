@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
+from reusebench.reports.history.configuration_runs import configurations_of
 from reusebench.reports.history.series import History, histories_of
 from reusebench.scenarios.catalogue import SCENARIOS
-from reusebench.storage.metrics import find_metric
+from reusebench.storage.metrics import Metric, find_metric
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import Commit, MachineInfo
 from reusebench.storage.runs import Run, read_runs
@@ -64,7 +65,11 @@ def histories_in(storage: Path, runs: int, configurations: int) -> list[History]
     """Write `runs` runs, and return the histories of memory and latency."""
     make_history(storage, runs, configurations)
     metrics = [find_metric(name) for name in ("application_memory", "latency")]
-    return histories_of([run for run in read_runs(storage) if isinstance(run, Run)], metrics)
+    return histories_of_runs([run for run in read_runs(storage) if isinstance(run, Run)], metrics)
+
+
+def histories_of_runs(runs: Iterable[Run], metrics: Sequence[Metric]) -> list[History]:
+    return histories_of(configurations_of(runs, metrics), metrics)
 
 
 def _configurations(storage: Path, count: int) -> Iterator[Result]:

@@ -11,10 +11,10 @@ from markupsafe import escape
 
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.history.history_page import HistoryPage
-from reusebench.reports.history.series import History, histories_of, is_worth_a_page
+from reusebench.reports.history.series import History, is_worth_a_page
 from reusebench.storage.metrics import METRICS, find_metric
 from reusebench.storage.runs import run_of
-from tests.reports.history.history_storage import histories_in, make_history
+from tests.reports.history.history_storage import histories_in, histories_of_runs, make_history
 from tests.reports.pages import section
 from tests.reports.stored import runs_of
 
@@ -85,7 +85,7 @@ def test_a_history_is_worth_a_page_from_three_runs_on(tmp_path: Path) -> None:
     make_history(tmp_path, 3, 1)
     runs = [run_of(file) for file in runs_of(tmp_path)]
     worth = [
-        is_worth_a_page(histories_of(some, [find_metric("application_memory")]))
+        is_worth_a_page(histories_of_runs(some, [find_metric("application_memory")]))
         for some in (runs[:2], runs)
     ]
     assert worth == [False, True]

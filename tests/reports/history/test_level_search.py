@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from reusebench.reports.history import level_search
 from reusebench.reports.history.level_search import OUTLIER_SHARE, best_levels
 
 
@@ -74,3 +75,16 @@ def _cost(values: Sequence[float], split: Sequence[int], penalty: float) -> floa
                 costs.append(squares + OUTLIER_SHARE * penalty * (len(level) - count))
         cost += min(costs)
     return cost
+
+
+def test_the_number_of_runs_at_once_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The levels are the same whether the search looks ahead at three runs or at all of them."""
+    draw = random.Random(7)
+    for _ in range(20):
+        levels = [draw.choice((0.0, 4.0, 9.0, 30.0)) for _ in range(12)]
+        values = [level + draw.gauss(0, 1) for level in levels for _ in range(draw.randint(1, 9))]
+        at_once = searched(values, 16.0)
+        with monkeypatch.context() as patch:
+            patch.setattr(level_search, "_LEAST_AHEAD", 1)
+            patch.setattr(level_search, "_MOST_AHEAD", 3)
+            assert searched(values, 16.0) == at_once

@@ -9,11 +9,12 @@ import pytest
 
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.history.history_page import HistoryPage
-from reusebench.reports.history.series import History, histories_of
+from reusebench.reports.history.series import History
 from reusebench.reports.history.table import history_records, trend_records
 from reusebench.reports.history.words import course_in_words, outliers_in_words
 from reusebench.storage.metrics import find_metric
 from tests.reports.compare.short_runs import MIB, memory
+from tests.reports.history.history_storage import histories_of_runs
 
 _METRIC = find_metric("application_memory_trimmed_over_baseline")
 _HOURS = 96
@@ -26,7 +27,7 @@ def history_of(*mib: float) -> History:
         # Repeats differ, and each run is a little off.
         off = 0.05 * math.sin(37.0 * number * number)
         runs.append(memory(number, value + off - 0.05, value + off, value + off + 0.05))
-    (history,) = histories_of(runs, [_METRIC])
+    (history,) = histories_of_runs(runs, [_METRIC])
     return history
 
 
@@ -86,7 +87,7 @@ def test_tables_have_drift_wave_and_outliers() -> None:
     assert drift["rise_per_day"] == pytest.approx(MIB, rel=0.1)
     assert wave["period_days"] == pytest.approx(1, rel=0.02)
     assert wave["amplitude"] == pytest.approx(0.5 * MIB, rel=0.1)
-    rows = history_records([history])
+    rows = list(history_records([history]))
     assert [number for number, row in enumerate(rows) if row["outlier"]] == [30]
     assert max(row["wave"] for row in rows) == pytest.approx(0.5 * MIB, rel=0.1)
 
@@ -110,5 +111,5 @@ def test_a_wrong_clock_leaves_the_number_of_runs() -> None:
         level = 50 + number / 10
         runs.append(memory(number, level - 0.05, level, level + 0.05))
     runs[20] = replace(runs[20], is_dated=False)
-    (history,) = histories_of(runs, [_METRIC])
+    (history,) = histories_of_runs(runs, [_METRIC])
     assert "a run:" in next(course_in_words(history, texts_of("en")))
