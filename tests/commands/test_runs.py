@@ -435,8 +435,8 @@ def test_a_file_that_cannot_be_removed(words: _Words, monkeypatch: pytest.Monkey
     def refuse(path: Path, *_: Path, **__: bool) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(os, "rename", refuse)
-    assert f"0001_{_DATE_NAME}.json cannot be removed (Permission denied)" in words(
+    monkeypatch.setattr(os, "unlink", refuse)
+    assert f"/0001_{_DATE_NAME}.json cannot be removed (Permission denied)" in words(
         "prune", "--keep", "1", code=2
     )
 

@@ -92,11 +92,10 @@ _NUMBERED = re.compile(r"([0-9]{1,9})_.+\.json", re.DOTALL)
 _RUNS = ("*/[0-9]*.json", "*/[0-9]*.json.xz")
 #: Folder of the index of a storage.
 INDEX = ".index"
-#: Folder of runs that are being removed.
-REMOVED = ".removed"
-#: Folders of a storage without runs: traces, the answers of `reusebench fit`, the index, and what
-#: goes.
-_WITHOUT_RUNS = ("traces", "fit", INDEX, REMOVED)
+#: Beginning of the names of runs that are being removed.
+REMOVED = ".removed-"
+#: Folders of a storage without runs: traces, the answers of `reusebench fit`, and the index.
+_WITHOUT_RUNS = ("traces", "fit", INDEX)
 #: Limit of a run's file; a larger one is damaged. A session of all questions on several runtimes
 #: has 3.5 MB of each board.
 MOST_RUN_BYTES = 2**28
@@ -471,7 +470,7 @@ def _runs_among(paths: set[Path]) -> Iterator[Path]:
     """Yield the paths with names of runs, and only the plain one of two forms."""
     for path in paths:
         plain = plain_name(path.name)
-        if not plain.endswith(".json"):
+        if not plain.endswith(".json") or plain.startswith(REMOVED):
             continue
         if plain == path.name or path.with_name(plain) not in paths:
             yield path

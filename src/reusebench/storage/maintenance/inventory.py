@@ -32,6 +32,8 @@ __all__ = [
     "TraceOwners",
     "inside",
     "left_traces",
+    "own_files",
+    "run_folders",
     "trace_folders",
     "unfinished_files",
 ]
@@ -140,7 +142,7 @@ def unfinished_files(storage: Path) -> Iterator[AuxiliaryFile]:
     for file in own_files(storage, UNFINISHED_NAME):
         if file.is_left and _is_left(storage, file):
             yield file
-    for folder in _own_paths(storage, _ANY_NAME):
+    for folder in run_folders(storage):
         yield from filter(_is_old, own_files(folder, UNFINISHED_FORM))
     for folder in _own_paths(storage / TRACES, _RUN_ID):
         yield from filter(_is_old, own_files(folder, UNFINISHED_TRACE))
@@ -184,6 +186,11 @@ def _traces_of(file: StoredRun) -> Iterator[str]:
 def inside(storage: Path, path: Path) -> str:
     """Return the path relative to the storage."""
     return path.relative_to(storage).as_posix()
+
+
+def run_folders(storage: Path) -> list[Path]:
+    """Return what may be folders of runs, without links."""
+    return _own_paths(storage, _ANY_NAME)
 
 
 def own_files(folder: Path, name: re.Pattern[str]) -> Iterator[AuxiliaryFile]:

@@ -1,12 +1,13 @@
 """The removal of old runs: first the choice by rules and by what must stay, then run by run.
 
-A run that goes is moved out of the readers' sight in one step. Its traces are removed next, its
-file last: after a kill the next removal finds there what is left to remove.
+A run that goes gets a name that readers pass over. Its traces are removed next, its file last:
+after a kill the next removal finds by it what is left to remove.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +23,8 @@ from reusebench.storage.maintenance.inventory import (
     TraceOwners,
     inside,
     left_traces,
+    own_files,
+    run_folders,
     trace_folders,
     unfinished_files,
 )
@@ -45,6 +48,8 @@ __all__ = [
     "moved_files",
 ]
 
+#: Name of a run's file while its traces are removed.
+_MOVED = re.compile(rf"{re.escape(REMOVED)}.+\.json(\.xz)?", re.DOTALL)
 #: The reasons for which runs stay that a rule names: a user's name; a baseline; a date that cannot
 #: be right; they may still be measured; they are behind links; their files are not as expected.
 NAMED = "named"
@@ -69,9 +74,7 @@ class Choice:
 
     def keep(self, run: RunSummary, reason: str) -> None:
         """Keep the run for this reason."""
-        runs = self.kept.setdefault(reason, [])
-        if run not in runs:
-            runs.append(run)
+        self.kept.setdefault(reason, []).append(run)
 
 
 def choose(
@@ -100,6 +103,9 @@ def choose(
             if _judge(stored, run, baselines, with_named, choice):
                 choice.left_bytes -= sizes.freed_bytes(run)
         choice.runs.sort(key=lambda run: run.order)
+        going = {run.path for run in choice.runs}
+        undated = choice.kept.get(UNDATED, [])
+        undated[:] = [run for run in undated if run.path not in going]
     return choice
 
 
@@ -228,10 +234,6 @@ class Removal:
             removed = self._remove(run)
             if removed is not None:
                 yield removed
-        for storage in self._owners:
-            # Without it there is nothing to remove; another removal may have put a run there.
-            with excluding_others(storage), suppress(OSError):
-                remove_inside(storage, REMOVED)
 
     def remove_leftovers(self) -> None:
         """Remove what no run has, unless this is a dry run."""
@@ -302,29 +304,28 @@ def _storage_of(path: Path) -> Path:
 
 
 def _moved_away(storage: Path, path: Path) -> Path:
-    """Move the run's file to the folder of those that are being removed; return its new path."""
+    """Rename the run's file, so that no reader takes it for a run; return its new path.
+
+    A full disk has room for that.
+    """
     other = compacted_name(path.name)
     if path.name != plain_name(path.name):
         other = plain_name(path.name)
-    folder = storage / REMOVED
-    folder.mkdir(exist_ok=True)
-    with folder_inside(storage, inside(storage, path)) as (runs, name):
-        # Both forms are there after a compaction that was killed.
-        with suppress(FileNotFoundError):
-            os.unlink(other, dir_fd=runs)
-        with folder_inside(storage, f"{REMOVED}/{name}") as (removed, _):
-            os.rename(name, name, src_dir_fd=runs, dst_dir_fd=removed)
-            os.fsync(removed)
-        os.fsync(runs)
-    return folder / path.name
+    try:
+        with folder_inside(storage, inside(storage, path)) as (folder, name):
+            # Both forms are there after a compaction that was killed.
+            with suppress(FileNotFoundError):
+                os.unlink(other, dir_fd=folder)
+            os.rename(name, REMOVED + name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    return path.with_name(REMOVED + path.name)
 
 
 def moved_files(storage: Path) -> list[Path]:
     """Return the files of runs whose removal was begun and not ended."""
-    folder = storage / REMOVED
-    if folder.is_symlink() or not folder.is_dir():
-        return []
-    return sorted(folder.iterdir())
+    return [file.path for folder in run_folders(storage) for file in own_files(folder, _MOVED)]
 
 
 def _remove_files(

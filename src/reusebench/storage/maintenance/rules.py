@@ -7,7 +7,8 @@ the newest of each storage, and the newest of each series.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
+import heapq
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -60,12 +61,25 @@ class NewestOfSeries:
         #: Key: storage and series; value: the order of the oldest run that is kept for it.
         self._oldest: dict[tuple[Path, _Series], RunOrder] = {}
         self.paths: set[Path] = set()
-        for series, runs in _runs_of_series(stored):
-            for storage, own in by_storage(run for run in runs if run.is_finished).items():
-                kept = own[-count:]
-                self.paths.update(run.path for run in kept)
+        runs = stored.runs
+        storages = list(dict.fromkeys(run.path.parent.parent for run in runs))
+        numbers = {storage: number for number, storage in enumerate(storages)}
+        # A million paths would take seconds to hash.
+        storage_of = [numbers[run.path.parent.parent] for run in runs]
+        by_order = sorted(range(len(runs)), key=lambda position: runs[position].order)
+        ranks = {position: rank for rank, position in enumerate(by_order)}
+        newest: set[int] = set()
+        for series, positions in _runs_of_series(stored):
+            of_storages: dict[int, list[int]] = {}
+            for position in positions:
+                if runs[position].is_finished:
+                    of_storages.setdefault(storage_of[position], []).append(position)
+            for number, own in of_storages.items():
+                kept = heapq.nlargest(count, own, key=ranks.__getitem__)
+                newest.update(kept)
                 if len(kept) == count:
-                    self._oldest[storage, series] = kept[0].order
+                    self._oldest[storages[number], series] = runs[kept[-1]].order
+        self.paths.update(runs[position].path for position in newest)
 
     def keeps(self, run: RunSummary, measured: Iterable[Measured]) -> bool:
         """Whether the run, with what its file has, is among the newest of any of its series."""
@@ -79,8 +93,8 @@ class NewestOfSeries:
         return False
 
 
-def _runs_of_series(stored: StoredRuns) -> Iterator[tuple[_Series, Sequence[RunSummary]]]:
-    """Yield each series with its runs."""
+def _runs_of_series(stored: StoredRuns) -> Iterator[tuple[_Series, Collection[int]]]:
+    """Yield each series with the positions of its runs in `stored.runs`."""
     rows = stored.ask(
         "measured",
         lambda table: table.aggregate(
@@ -90,16 +104,14 @@ def _runs_of_series(stored: StoredRuns) -> Iterator[tuple[_Series, Sequence[RunS
     if rows is not None:
         for runtime, target, name, detail, models, board, chip, is_ok, positions in rows:
             configuration = Configuration(runtime, target, name, detail, tuple(models))
-            runs = [stored.runs[position] for position in positions]
-            yield (configuration, board, chip, is_ok), runs
+            yield (configuration, board, chip, is_ok), positions
         return
 
-    found: dict[_Series, dict[Path, RunSummary]] = {}
-    for run in stored.with_measured(stored.runs, metrics=()):
+    found: dict[_Series, set[int]] = {}
+    for position, run in enumerate(stored.with_measured(stored.runs, metrics=())):
         for measured in run.measured:
-            found.setdefault(_series_of(measured), {})[run.path] = run
-    for series, by_path in found.items():
-        yield series, list(by_path.values())
+            found.setdefault(_series_of(measured), set()).add(position)
+    yield from found.items()
 
 
 def _series_of(measured: Measured) -> _Series:
