@@ -73,7 +73,7 @@ class Job:
     name: str
     script: str
     needs: tuple[str, ...] = ()
-    #: Whether the script keeps all CPUs busy; otherwise one.
+    #: Whether the script keeps all CPUs busy by itself.
     is_large: bool = False
 
 
@@ -90,9 +90,7 @@ _JOBS = (
     Job("lint", "make --no-print-directory lint", needs=("environment",)),
     # They include the first inputs of three campaigns of made-up faults
     # (docs/explanation/reliability.md).
-    Job(
-        "benchmarks", "make --no-print-directory benchmarks", needs=("environment",), is_large=True
-    ),
+    Job("benchmarks", "make --no-print-directory benchmarks", needs=("environment",)),
     Job(
         "tests",
         "make --no-print-directory test-all",

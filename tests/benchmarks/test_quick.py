@@ -90,7 +90,7 @@ def test_a_skipped_script_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "words"), [(1, "exit code 1"), (-9, "exit code -9"), (None, "no end within 180 s")]
+    ("code", "words"), [(1, "exit code 1"), (-9, "exit code -9"), (None, "no end within 600 s")]
 )
 def test_a_failed_script_shows_the_end_of_its_output(code: int | None, words: str) -> None:
     """An exit code other than 0 and SKIPPED, or the time limit, is a failure."""
