@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -15,6 +16,7 @@ import pytest
 
 from reusebench.storage.index import covered, storage_index
 from reusebench.storage.index.all_tables import TABLES, version
+from reusebench.storage.index.parts import NewPart
 from reusebench.storage.index.reading import FileRead, read_file
 from reusebench.storage.index.storage_index import index_run
 from reusebench.storage.index.stored_runs import StoredRuns
@@ -190,6 +192,26 @@ def test_an_index_in_the_cache(filled: Path, files_read: list[str]) -> None:
     files_read.clear()
     assert _all(filled) == expected
     assert len(files_read) > cached
+
+
+def test_a_disk_without_room(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, files_read: list[str]
+) -> None:
+    """The index goes into the cache if the storage has no room for it."""
+    expected = _by_files(filled)
+    finish = NewPart.finish
+
+    def finish_in_cache(part: NewPart, *arguments: Any) -> None:
+        if filled in part.folder.parents:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        finish(part, *arguments)
+
+    monkeypatch.setattr(NewPart, "finish", finish_in_cache)
+    assert _all(filled) == expected
+    assert not list(filled.glob(".index/*/*"))
+    files_read.clear()
+    assert _all(filled) == expected
+    assert len(files_read) < _RUNS
 
 
 def test_writers_at_once(filled: Path) -> None:

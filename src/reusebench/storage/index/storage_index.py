@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from reusebench.storage.index.all_tables import version
 from reusebench.storage.index.covered import (
     CoveredFile,
-    FileState,
     has_its_traces,
     state_of,
 )
@@ -43,6 +43,8 @@ _MANY = 8
 _MEMINFO = Path("/proc/meminfo")
 #: The program that reads files into parts.
 _WRITING = "reusebench.storage.index.writing"
+#: A storage, the folder for the parts, and the files to read: a line of the program's input.
+Job = tuple[str, str, Sequence[str]]
 #: Digits of a storage's digest in the cache.
 _DIGITS = 16
 
@@ -60,27 +62,32 @@ class IndexedFile:
     run: Run | None = None
 
 
-def indexed_files(
-    storage: Path,
-    unreadable: list[BadFile],
-    with_traces: bool = False,
-    may_write: bool = True,
-) -> list[IndexedFile]:
-    """Return the files of the storage, by number; new and changed ones are read, and indexed if
-    the index may be written.
+@dataclass(frozen=True)
+class StorageFiles:
+    """The files of a storage."""
 
-    Folders that cannot be read are added to `unreadable`. With traces, the sizes of traces are
-    those of now.
+    #: By number.
+    files: list[IndexedFile]
+    #: Folders that cannot be read.
+    unreadable: list[BadFile]
+
+
+def indexed_files(
+    storages: Iterable[Path], with_traces: bool = False, may_write: bool = True
+) -> list[StorageFiles]:
+    """Return the files of each storage; new and changed ones are read.
+
+    They are indexed if the index may be written. With traces, the sizes of traces are those of now.
     """
-    found: list[BadFile] = []
-    paths = run_files(storage, found)
-    unreadable += found
-    index = _StorageIndex(storage, {_relative(storage, path): state_of(path) for path in paths})
+    indexes = [_StorageIndex(storage, with_traces) for storage in storages]
     if _is_on():
-        index.load(with_traces)
+        for index in indexes:
+            index.load()
         if may_write:
-            index.bring_up_to_date(may_remove=not found)
-    return [file for path in paths for file in index.file(path)]
+            _write_in_processes(indexes)
+            for index in indexes:
+                index.bring_up_to_date()
+    return [index.files() for index in indexes]
 
 
 def _is_on() -> bool:
@@ -99,82 +106,95 @@ def _places(storage: Path) -> list[Path]:
     return [storage / INDEX / version(), cache_root() / "index" / digest / version()]
 
 
-@dataclass
 class _StorageIndex:
     """The parts of one storage's index."""
 
-    storage: Path
-    #: Key: path of a file relative to the storage; value: its state now.
-    states: Mapping[str, FileState | None]
-    parts: dict[Path, Part] = field(default_factory=dict)
-    #: Key: path of a file; value: the part that covers it, and its position there.
-    covering: dict[str, tuple[Part, int]] = field(default_factory=dict)
-    #: Files that were read, and that no part covers.
-    read: dict[str, IndexedFile] = field(default_factory=dict)
-    with_traces: bool = False
+    def __init__(self, storage: Path, with_traces: bool = False) -> None:
+        """List the files of the storage."""
+        self.storage = storage
+        self._with_traces = with_traces
+        self._unreadable: list[BadFile] = []
+        self._paths = run_files(storage, self._unreadable)
+        #: Key: path of a file relative to the storage; value: its state now.
+        self._states = {_relative(storage, path): state_of(path) for path in self._paths}
+        self._parts: dict[Path, Part] = {}
+        #: Key: path of a file; value: the part that covers it, and its position there.
+        self._covering: dict[str, tuple[Part, int]] = {}
+        #: Files that were read, and that no part covers.
+        self._read: dict[str, IndexedFile] = {}
 
-    def load(self, with_traces: bool) -> None:
+    def load(self) -> None:
         """Read the lists of parts that are not known yet."""
-        self.with_traces = with_traces
         for place in _places(self.storage):
-            known = [folder.name for folder in self.parts if folder.parent == place]
+            known = [folder.name for folder in self._parts if folder.parent == place]
             for part in parts_in(place, known):
-                self.parts[part.folder] = part
+                self._parts[part.folder] = part
                 self._cover(part)
 
     def _cover(self, part: Part) -> None:
         for position, covered in enumerate(part.files):
-            if covered.path in self.covering:
+            if covered.path in self._covering:
                 continue
-            if covered.state is None or covered.state != self.states.get(covered.path):
+            if covered.state is None or covered.state != self._states.get(covered.path):
                 continue
-            if self.with_traces and not has_its_traces(self.storage, covered):
+            if self._with_traces and not has_its_traces(self.storage, covered):
                 continue
-            self.covering[covered.path] = (part, position)
+            self._covering[covered.path] = (part, position)
 
-    def bring_up_to_date(self, may_remove: bool) -> None:
-        """Read the files that no part covers into a new part, if that is worthwhile."""
-        missing = self._missing()
-        sizes = {path: state.size_bytes for path, state in self.states.items() if state}
-        is_worthwhile = self.parts or sum(sizes.values()) >= LEAST_BYTES
-        if missing and is_worthwhile:
-            self._write(missing, sum(sizes.get(path, 0) for path in missing))
-        if may_remove and self.parts:
+    @property
+    def missing(self) -> dict[str, int]:
+        """The files to be indexed, with their sizes; none if an index would save no time."""
+        sizes = {path: state.size_bytes for path, state in self._states.items() if state}
+        if not self._parts and sum(sizes.values()) < LEAST_BYTES:
+            return {}
+        known = self._covering.keys() | self._read.keys()
+        return {path: size_bytes for path, size_bytes in sizes.items() if path not in known}
+
+    def places(self) -> Iterator[Path]:
+        """Yield the folders that new parts can be written into, the best one first."""
+        for place in _places(self.storage):
+            with suppress(OSError):
+                place.mkdir(parents=True, exist_ok=True)
+                if os.access(place, os.W_OK):
+                    yield place
+
+    def bring_up_to_date(self) -> None:
+        """Read the files that no part covers into a new part, and merge small ones."""
+        if self.missing:
+            self._write()
+        # A folder that cannot be read would make its files seem to be gone.
+        if self._parts and not self._unreadable:
             self._merge()
 
-    def _missing(self) -> list[str]:
-        return [path for path in self.states if path not in self.covering and path not in self.read]
-
-    def _write(self, missing: Sequence[str], size_bytes: int) -> None:
+    def _write(self) -> None:
         # DuckDB is imported only if something is written.
         import duckdb
 
         from reusebench.storage.index.writing import write_parts
 
-        count = _process_count(size_bytes)
-        for place in _places(self.storage):
-            with suppress(OSError, duckdb.Error):
-                if count > 1:
-                    place.mkdir(parents=True, exist_ok=True)
-                    _write_in_processes(self.storage, place, missing, count)
-                    self.load(self.with_traces)
-                for read in write_parts(self.storage, place, self._missing()):
+        for place in self.places():
+            try:
+                for read in write_parts(self.storage, place, self.missing):
                     self._keep(read)
-                self.load(self.with_traces)
-                remove_leftovers(place.parent, place.name)
-                return
+            except (OSError, duckdb.Error):
+                # Such as a full disk: the next place may have room.
+                continue
+            finally:
+                self.load()
+            remove_leftovers(place.parent, place.name)
+            return
 
     def _keep(self, read: FileRead) -> None:
         path = read.run.path if read.run else self.storage / read.covered.path
-        self.read[read.covered.path] = IndexedFile(path, read.covered, run=read.run)
+        self._read[read.covered.path] = IndexedFile(path, read.covered, run=read.run)
 
     def _merge(self) -> None:
         """Merge small parts if there are many, and parts whose files are mostly of the past."""
-        live: dict[Path, list[int]] = {folder: [] for folder in self.parts}
-        for part, position in self.covering.values():
+        live: dict[Path, list[int]] = {folder: [] for folder in self._parts}
+        for part, position in self._covering.values():
             live[part.folder].append(position)
         for place in _places(self.storage):
-            parts = [part for folder, part in self.parts.items() if folder.parent == place]
+            parts = [part for folder, part in self._parts.items() if folder.parent == place]
             small = [part for part in parts if part.size_bytes < _SMALL_BYTES]
             past = [part for part in parts if 2 * len(live[part.folder]) < len(part.files)]
             chosen = {
@@ -195,27 +215,32 @@ class _StorageIndex:
         except (OSError, duckdb.Error):
             return
         for folder in parts:
-            del self.parts[folder]
-        self.covering = {
+            del self._parts[folder]
+        self._covering = {
             path: (part, position)
-            for path, (part, position) in self.covering.items()
+            for path, (part, position) in self._covering.items()
             if part.folder not in parts
         }
-        self.load(self.with_traces)
+        self.load()
 
-    def file(self, path: Path) -> Iterator[IndexedFile]:
-        """Yield the file at the path, which is read if no part covers it; nothing if it is gone."""
+    def files(self) -> StorageFiles:
+        """Return the files; those that no part covers are read."""
+        files = [file for path in self._paths for file in self._file(path)]
+        return StorageFiles(files, self._unreadable)
+
+    def _file(self, path: Path) -> Iterator[IndexedFile]:
+        """Yield the file at the path, or nothing if it is gone."""
         relative = _relative(self.storage, path)
-        if relative in self.covering:
-            part, position = self.covering[relative]
+        if relative in self._covering:
+            part, position = self._covering[relative]
             yield IndexedFile(path, part.files[position], part, position)
             return
-        if relative not in self.read:
+        if relative not in self._read:
             read = read_file(self.storage, relative)
             if read is None:
                 return
             self._keep(read)
-        yield self.read[relative]
+        yield self._read[relative]
 
 
 def _process_count(size_bytes: int) -> int:
@@ -240,23 +265,47 @@ def _available_bytes() -> int:
     return 0
 
 
-def _write_in_processes(storage: Path, place: Path, files: Sequence[str], count: int) -> None:
-    """Read files of the storage into parts, in `count` processes.
+def _write_in_processes(indexes: Iterable[_StorageIndex]) -> None:
+    """Share out the files to be indexed among processes, if there are enough of them."""
+    missing = [(index, index.missing) for index in indexes]
+    all_bytes = sum(sum(sizes.values()) for _, sizes in missing)
+    count = _process_count(all_bytes)
+    if count < 2:
+        return
+    shares: list[list[Job]] = [[] for _ in range(count)]
+    before_bytes = 0
+    for index, sizes in missing:
+        place = next(index.places(), None) if sizes else None
+        if place is None:
+            continue
+        of_shares: dict[int, list[str]] = {}
+        for path, size_bytes in sizes.items():
+            share = min(count - 1, before_bytes * count // all_bytes)
+            of_shares.setdefault(share, []).append(path)
+            before_bytes += size_bytes
+        for share, paths in of_shares.items():
+            shares[share].append((str(index.storage), str(place), paths))
+    _run_writers(shares)
+    for index, sizes in missing:
+        if sizes:
+            index.load()
+
+
+def _run_writers(shares: Iterable[Sequence[Job]]) -> None:
+    """Read files into parts, in a process for each share.
 
     A process that fails leaves its files out.
     """
-    command = python_command(_WRITING, str(storage.absolute()), str(place.absolute()))
     with ExitStack() as stack:
         nowhere = stack.enter_context(Path(os.devnull).open("wb"))
         started = []
-        for number in range(count):
-            process = processes.start(command, errors=nowhere)
+        for jobs in shares:
+            process = processes.start(python_command(_WRITING), errors=nowhere)
             stack.callback(processes.end, process)
             started.append(process)
-            share = files[number * len(files) // count : (number + 1) * len(files) // count]
             assert process.stdin is not None
-            with suppress(BrokenPipeError), process.stdin as names:
-                names.write(os.fsencode("\0".join(share)))
+            with suppress(BrokenPipeError), process.stdin as pipe:
+                pipe.write(json.dumps(jobs).encode())
         for process in started:
             process.wait()
 
@@ -271,4 +320,4 @@ def index_run(path: Path) -> None:
     with suppress(OSError):
         size_bytes = sum(file.stat().st_size for file in run_files(storage))
         if _is_on() and (place.is_dir() or size_bytes >= LEAST_BYTES):
-            _write_in_processes(storage, place, [_relative(storage, path)], 1)
+            _run_writers([[(str(storage), str(place), [_relative(storage, path)])]])

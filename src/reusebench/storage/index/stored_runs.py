@@ -76,10 +76,10 @@ class StoredRuns:
         written.
         """
         stored = cls()
-        for storage in storages:
-            stored._storages.append(storage)
-            files = indexed_files(storage, stored.bad_files, with_traces, may_write)
-            stored._add(files)
+        stored._storages += storages
+        for storage in indexed_files(stored._storages, with_traces, may_write):
+            stored.bad_files += storage.unreadable
+            stored._add(storage.files)
         return stored
 
     def _add(self, files: Iterable[IndexedFile]) -> None:
@@ -104,8 +104,8 @@ class StoredRuns:
         """Look for the parts again, as others may have replaced some."""
         self.__dict__.pop("_queries", None)
         newest: dict[Path, IndexedFile] = {}
-        for storage in self._storages:
-            newest.update((file.path, file) for file in indexed_files(storage, []))
+        for storage in indexed_files(self._storages):
+            newest.update((file.path, file) for file in storage.files)
         for position, file in enumerate(self._files):
             found = newest.get(file.path)
             if found is None or found.covered.state != file.covered.state:

@@ -1,11 +1,12 @@
 """The making of parts: what runs hold is written as columns, and small parts are merged.
 
-As a program it does so for the files named on its standard input, beside others that do so for
-other files: `python -m reusebench.storage.index.writing STORAGE INDEX`.
+As a program it does so for the files that its standard input names, beside others that do so for
+other files.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -191,10 +192,9 @@ def _copy_rows(
 
 def main() -> None:
     """Read the files that standard input names into parts."""
-    storage, index = map(Path, sys.argv[1:])
-    names = os.fsdecode(sys.stdin.buffer.read())
-    for _ in write_parts(storage, index, names.split("\0")):
-        pass
+    for storage, index, files in json.load(sys.stdin):
+        for _ in write_parts(Path(storage), Path(index), files):
+            pass
 
 
 if __name__ == "__main__":
