@@ -15,7 +15,7 @@ from reusebench.storage.frames.columns import CONFIGURATION_COLUMNS, TYPES
 from reusebench.storage.recorded_program import Program
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import StoredRun
-from reusebench.storage.runs import run_of
+from reusebench.storage.runs import Run, run_of
 
 __all__ = ["Configurations", "texts", "typed_frame"]
 
@@ -25,18 +25,26 @@ class Configurations:
 
     def __init__(self) -> None:
         self._rows: list[ConfigurationRow] = []
+        #: The last file, and its run.
+        self._read: tuple[StoredRun, Run] | None = None
 
     def results_of(self, file: StoredRun) -> Iterator[tuple[int, Result]]:
         """Yield the results of scenarios, each with its number."""
-        run = run_of(file)
+        run = self._run_of(file)
         for stored, measured in zip(file.results, run.measured):
             yield self._add(row_of_result(run, measured, stored.info)), stored.info
 
     def programs_of(self, file: StoredRun) -> Iterator[tuple[int, Program]]:
         """Yield the recorded programs, each with its number."""
-        run = run_of(file)
+        run = self._run_of(file)
         for program in file.programs:
             yield self._add(row_of_program(run, program)), program
+
+    def _run_of(self, file: StoredRun) -> Run:
+        """Return the run of a file; it is computed once, as digests of plans take long."""
+        if self._read is None or self._read[0] is not file:
+            self._read = (file, run_of(file))
+        return self._read[1]
 
     def _add(self, row: ConfigurationRow) -> int:
         """Add a configuration and return its number."""
