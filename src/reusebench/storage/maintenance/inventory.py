@@ -189,7 +189,7 @@ def inside(storage: Path, path: Path) -> str:
 
 
 def run_folders(storage: Path) -> list[Path]:
-    """Return what may be folders of runs, without links."""
+    """Return the folders of the storage that may have runs; links are left out."""
     return _own_paths(storage, _ANY_NAME)
 
 
