@@ -160,8 +160,8 @@ _LAYERS = {
     ),
     "fit": "layouts prediction study uncertainty npu_costs process_costs search answering",
     "reports": (
-        "errors base results shared explanation claims streams compare versions history material"
-        " sections page"
+        "errors base results shared explanation claims streams compare versions boards history"
+        " material sections page"
     ),
     "harness": (
         "errors extras former_names selection machine_info memory_gate gate_reports settings plans"

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from reusebench.reports.base.statistics import rounded
+from reusebench.reports.boards.boards import compared_boards
+from reusebench.reports.boards.table import BOARD_COLUMNS, board_records
 from reusebench.reports.claims.claims import CLAIMS_COLUMNS, claims_records
 from reusebench.reports.explanation.explanation import EXPLANATION_COLUMNS, explanation_records
 from reusebench.reports.material import Material
@@ -59,6 +61,12 @@ def _programs(material: Material) -> Iterable[Record]:
     return program_records(material.results.programs())
 
 
+def _boards(material: Material) -> Iterable[Record]:
+    """Yield the records of each configuration that several boards have measured."""
+    for row, record in board_records(compared_boards(material.groups)):
+        yield described(row, record)
+
+
 TABLES: tuple[ExportedTable, ...] = (
     COMPARISON_TABLE,
     table_of_rows("contexts", CONTEXT_COLUMNS, context_records),
@@ -75,6 +83,7 @@ TABLES: tuple[ExportedTable, ...] = (
     ExportedTable("streams", (*IDENTITY_COLUMNS, *STREAM_COLUMNS, *ORIGIN_COLUMNS), _streams),
     table_of_rows("leaks", LEAK_COLUMNS, leak_records),
     table_of_rows("latencies", LATENCY_COLUMNS, latency_records),
+    ExportedTable("boards", (*IDENTITY_COLUMNS, *BOARD_COLUMNS, *ORIGIN_COLUMNS), _boards),
 )
 
 

@@ -16,6 +16,7 @@ from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
 from reusebench.reports.material import Material
 from reusebench.reports.results.labels import labels_of
 from reusebench.reports.sections.answer import AnswerSection
+from reusebench.reports.sections.boards import BoardsSection
 from reusebench.reports.sections.claims import ClaimsSection
 from reusebench.reports.sections.contexts import ContextsSection
 from reusebench.reports.sections.copies import CopiesSection
@@ -69,6 +70,7 @@ SECTIONS: tuple[Section, ...] = (
     SpeedSection(),
     TimelineSection(),
     MechanismsSection(),
+    BoardsSection(),
     VersionsSection(),
     ProgramsSection(),
     FailuresSection(),

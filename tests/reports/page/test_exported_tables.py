@@ -127,6 +127,12 @@ PROMISED = {
         f" growth_per_day_low growth_per_day_high limit_per_day cycles_needed {_ORIGIN}"
     ),
     "latencies": f"{_CONFIGURATION} model latency_ns latency_spread_ns {_ORIGIN}",
+    "boards": (
+        f"{_CONFIGURATION} board_name chip baseline outcome application_memory_bytes"
+        " application_memory_spread_bytes saved_bytes saved_spread_bytes saved_percent"
+        " npu_memory_bytes npu_memory_spread_bytes npu_saved_bytes npu_saved_spread_bytes"
+        f" npu_saved_percent latency_ns latency_spread_ns {_ORIGIN}"
+    ),
 }
 #: Tables with rows of each configuration; the page explains their common columns once.
 _OF_EACH = (
@@ -140,6 +146,7 @@ _OF_EACH = (
     "limits",
     "leaks",
     "latencies",
+    "boards",
 )
 
 

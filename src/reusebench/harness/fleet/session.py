@@ -194,8 +194,8 @@ class FleetSession:
         for other in self._boards.values():
             if other is not board and other.pid and f"{holder_name(other.pid)}," in reason:
                 raise self._same_board(board, other)
-        board.problem = reason
-        self._note(board, reason.splitlines()[0])
+        board.problem = reason.removeprefix(f"{board.target}: ")
+        self._note(board, board.problem.splitlines()[0])
 
     def _same_board(self, board: _Board, other: _Board) -> pytest.UsageError:
         return pytest.UsageError(

@@ -1,0 +1,1 @@
+"""Boards that have measured the same, side by side."""
