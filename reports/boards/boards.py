@@ -26,7 +26,7 @@ class ComparedBoards:
 
 
 def compared_boards(groups: Iterable[Group]) -> list[ComparedBoards]:
-    """Return what at least two boards have measured; the groups come newest first."""
+    """Return the configurations that two or more boards have; the groups come newest first."""
     rows: dict[_Key, dict[str, Row]] = {}
     for group in groups:
         for row in group.rows:

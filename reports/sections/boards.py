@@ -61,7 +61,7 @@ def _not_measured(page: Page) -> list[str]:
 
 
 def _reason(file: StoredRun, board: str, page: Page) -> str:
-    """Return why a board was not measured: all its results have the same reason."""
+    """Return the reason of a board that was not measured: all its results have the same."""
     for stored in file.results:
         failure = stored.info.failure
         if failure and file.board_of(stored.info) == board:

@@ -30,7 +30,7 @@ def test_boards_stand_side_by_side(tmp_path: Path) -> None:
             saved[record["board_name"]] = record["saved_bytes"]
             assert record["baseline"] == "no_reuse_one_model"
             assert record["application_memory_spread_bytes"] is not None
-    # Of 12 contexts, 11 are dups of 5 MiB.
+    # 11 of the 12 contexts are dups of 5 MiB.
     assert saved == {
         board: pytest.approx(11 * (size - 5) * MIB, abs=MIB) for board, size in MIB_OF.items()
     }
