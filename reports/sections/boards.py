@@ -10,7 +10,6 @@ from reusebench.reports.boards.boards import ComparedBoards, board_names, compar
 from reusebench.reports.boards.figure import boards_figure
 from reusebench.reports.boards.table import boards_table
 from reusebench.reports.sections.section import Page, Section, Values
-from reusebench.storage.run_file import StoredRun
 
 
 class BoardsSection(Section):
@@ -48,22 +47,28 @@ def _compared(page: Page) -> Sequence[ComparedBoards]:
 
 
 def _not_measured(page: Page) -> list[str]:
-    """Return a sentence for each board that the newest run of several boards could not measure."""
-    files = [file for file in page.material.files if file.machines]
-    newest = max(files, key=lambda file: file.order, default=None)
-    if newest is None:
+    """Return a sentence for each board that the newest shown run of several could not measure."""
+    results = page.material.results
+    shown = {row.file.path for row in page.rows}
+    fleets = []
+    for number in results.newest_first:
+        run = results.runs[number]
+        if len(run.boards) > 1 and run.path in shown:
+            fleets.append(number)
+    if not fleets:
         return []
-    return [
-        page.texts("boards_not_measured", board=board, reason=_reason(newest, board, page))
-        for board, machine in newest.machines.items()
-        if machine is None
-    ]
-
-
-def _reason(file: StoredRun, board: str, page: Page) -> str:
-    """Return the reason of a board that was not measured: all its results have the same."""
+    positions: dict[str, int] = {}
+    for place, summary in results.summaries(fleets[:1]):
+        if not summary.has_machine:
+            positions.setdefault(summary.board, place.position)
+    if not positions:
+        return []
+    file = results.read(fleets[0], set(positions.values()))
+    sentences = []
     for stored in file.results:
         failure = stored.info.failure
-        if failure and file.board_of(stored.info) == board:
-            return page.texts.message(failure.message)
-    return ""
+        if failure:
+            board = file.board_of(stored.info)
+            reason = page.texts.message(failure.message)
+            sentences.append(page.texts("boards_not_measured", board=board, reason=reason))
+    return sentences
