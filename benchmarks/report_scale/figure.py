@@ -1,14 +1,15 @@
-"""The figure of costs: time of each command by the number of stored results."""
+"""The figure of costs: CPU time of each command by the number of stored results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from benchmarks.report_scale.costs import FIRST, Cost
 
@@ -27,36 +28,32 @@ def draw(costs: Sequence[Cost], path: Path) -> None:
     with mpl.rc_context({"svg.hashsalt": "reusebench", "svg.fonttype": "path"}):
         figure = Figure(_INCHES, layout="constrained")
         panels = figure.subplots(rows, _COLUMNS, sharex=True, sharey=True, squeeze=False)
+        lines: dict[str, Line2D] = {}
         for panel, command in zip(panels.flat, commands):
-            _draw_panel(panel, [cost for cost in costs if cost.command == command])
+            lines.update(_draw_panel(panel, costs, command))
             panel.set_title("first build of the index" if command == FIRST else command)
+        for panel in panels.flat[max(0, len(commands) - _COLUMNS) :]:
+            panel.tick_params(labelbottom=True)
         for panel in panels.flat[len(commands) :]:
             panel.set_axis_off()
         figure.supxlabel("stored results")
-        figure.supylabel("time, s")
-        handles, names = panels.flat[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside upper center", ncols=len(names))
+        figure.supylabel("CPU time, s")
+        figure.legend(lines.values(), lines, loc="outside upper center", ncols=len(lines))
         figure.savefig(path, format="svg", metadata={"Date": None})
 
 
-def _draw_panel(panel: Axes, costs: Sequence[Cost]) -> None:
-    for colour, code in zip(_COLOURS, _codes(costs)):
-        points: dict[int, list[float]] = {}
-        for cost in costs:
-            if cost.code == code:
-                points.setdefault(cost.results, []).append(cost.elapsed_s)
-        results = sorted(points)
-        panel.plot(
-            results,
-            [median(points[count]) for count in results],
-            marker="o",
-            color=colour,
-            label=code,
-        )
+def _draw_panel(panel: Axes, costs: Sequence[Cost], command: str) -> Iterator[tuple[str, Line2D]]:
+    """Draw the medians of a command, and yield the line of each code that has it."""
     panel.set_xscale("log")
     panel.set_yscale("log")
     panel.grid(alpha=0.3)
-
-
-def _codes(costs: Iterable[Cost]) -> list[str]:
-    return list(dict.fromkeys(cost.code for cost in costs))
+    for colour, code in zip(_COLOURS, dict.fromkeys(cost.code for cost in costs)):
+        points: dict[int, list[float]] = {}
+        for cost in costs:
+            if cost.code == code and cost.command == command:
+                points.setdefault(cost.results, []).append(cost.cpu_s)
+        results = sorted(points)
+        if results:
+            medians = [median(points[count]) for count in results]
+            (line,) = panel.plot(results, medians, marker="o", color=colour)
+            yield code, line
