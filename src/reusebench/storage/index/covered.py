@@ -95,7 +95,7 @@ class CoveredFile(msgspec.Struct, frozen=True, array_like=True):
 def state_of(path: Path) -> FileState | None:
     """Return the state of the file, through links; None if there is none, or no right to see it."""
     try:
-        status = path.stat()
+        status = os.stat(path)  # noqa: PTH116  faster, and there may be many
     except OSError:
         return None
     return FileState(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
