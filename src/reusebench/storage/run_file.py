@@ -417,7 +417,9 @@ class StorageClock:
             return (recorded_at, 0, name), is_dated
         before = self._latest or recorded_at
         self._latest = max(before, recorded_at)
-        is_dated = is_dated and not _is_long_before(recorded_at, before)
+        # Dates are in one form: most are seen to be in order without being read.
+        if recorded_at < before and _is_long_before(recorded_at, before):
+            is_dated = False
         return (self._latest, number, name), is_dated
 
 
