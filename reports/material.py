@@ -72,6 +72,14 @@ class Material:
         newest = newest_groups(self.groups)[:MOST_DRAWN]
         return [group for group in self.shown if group in newest]
 
+    @property
+    def told_boards(self) -> set[str]:
+        """The boards whose history is told beside the page; empty for all, if all are on it."""
+        if len(self.groups) <= MOST_SHOWN:
+            return set()
+        programs = {program.file.board for program in self.programs}
+        return programs | {group.board for group in self.shown}
+
     @cached_property
     def versions(self) -> list[VersionSet]:
         """Versions of runtimes that have measured the same, in all groups."""

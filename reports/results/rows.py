@@ -383,7 +383,7 @@ class Group:
                 questions[name] = rows
         return questions
 
-    @property
+    @cached_property
     def all_rows(self) -> list[Row]:
         """The rows and the copies, in the order of the scenarios."""
         return sorted((*self.rows, *self.copies), key=lambda row: row.stored_scenario.sort_key)

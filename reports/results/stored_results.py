@@ -11,10 +11,9 @@ from reusebench.reports.results.grouping import Place, with_boards
 from reusebench.reports.results.programs import StoredProgram
 from reusebench.storage.index.results_table import RESULTS, summary_in
 from reusebench.storage.index.stored_runs import StoredRuns
-from reusebench.storage.metrics import Metric
 from reusebench.storage.result_summary import PROGRAM, ResultSummary, summaries_of, summary_of
 from reusebench.storage.run_file import FINISHED, StoredResult, StoredRun, read_run_file
-from reusebench.storage.runs import Run, RunSummary
+from reusebench.storage.runs import RunSummary
 
 #: Results whose summaries are in memory at a time.
 _AT_ONCE = 20_000
@@ -31,25 +30,20 @@ class StoredResults:
     """
 
     def __init__(self, stored: StoredRuns | None = None) -> None:
-        self._stored = stored
+        #: No runs if it is left out.
+        self.stored = stored or StoredRuns()
 
     @property
     def runs(self) -> Sequence[RunSummary]:
         """All runs, by storage, then by number."""
-        return self._stored.runs if self._stored else ()
-
-    def with_measured(self, metrics: Sequence[Metric]) -> list[Run]:
-        """Return all runs with these figures."""
-        return self._stored.with_measured(self.runs, metrics) if self._stored else []
+        return self.stored.runs
 
     def newest_contents(self) -> list[int]:
         """Return the newest run of each kind of contents, newest first.
 
         An older run with the same configurations has no newest result.
         """
-        if not self._stored:
-            return []
-        contents = self._stored.ask(
+        contents = self.stored.ask(
             RESULTS.name, lambda rows: rows.aggregate("run, min(contents)").fetchall()
         )
         if contents is None:
@@ -141,10 +135,8 @@ class StoredResults:
 
     def _select(self, where: str) -> list[tuple[Place, ResultSummary]]:
         """Return the summaries of rows in SQL, or all, by run and position."""
-        if not self._stored:
-            return []
         columns = ", ".join(("run", "position", *RESULTS.columns))
-        rows = self._stored.ask(
+        rows = self.stored.ask(
             RESULTS.name,
             lambda rows: rows.filter(where).order("run, position").project(columns).fetchall(),
         )

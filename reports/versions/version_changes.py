@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -75,8 +76,9 @@ class VersionChange:
         ]
 
 
+@functools.lru_cache(maxsize=32)
 def version_changes(versions: VersionSet) -> list[VersionChange]:
-    """Return the change from each version to the next."""
+    """Return the change from each version to the next; kept, as each language asks for it."""
     return [_change(versions, before, after) for before, after in versions.pairs]
 
 

@@ -70,7 +70,8 @@ def _show(storage: Path) -> None:
     if material.groups:
         print_answer(Page(material, _ENGLISH), console)
     metrics = [find_metric(name) for name in HISTORY_METRICS]
-    histories_of_runs(material.results.with_measured(metrics), metrics)
+    stored = material.results.stored
+    histories_of_runs(stored.with_measured(stored.runs, metrics), metrics)
 
 
 def _draw(storage: Path) -> None:

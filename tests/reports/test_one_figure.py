@@ -31,6 +31,7 @@ from reusebench.reports.sections.programs import program_records
 from reusebench.storage.formatting import mib, seconds
 from reusebench.storage.metrics import METRICS
 from reusebench.storage.result import Result
+from reusebench.storage.runs import Run
 from tests.reports.pages import plain, readable
 from tests.reports.sightings import (
     ANY,
@@ -195,7 +196,7 @@ def _live(infos: Iterable[Result]) -> Iterable[Sighting]:
 
 
 def _exported(material: Material) -> Iterable[Sighting]:
-    (run,) = material.results.with_measured(METRICS)
+    (run,) = _measured(material)
     forms = {form.name: form for form in EXPORTS}
     names = {name_of(measured.configuration): measured for measured in run.measured}
     bencher = json.loads("".join(export_runs([run], forms["bencher"])))
@@ -219,8 +220,13 @@ def _exported(material: Material) -> Iterable[Sighting]:
         yield from in_export(form, values, named)
 
 
+def _measured(material: Material) -> list[Run]:
+    stored = material.results.stored
+    return stored.with_measured(stored.runs)
+
+
 def _compared(material: Material) -> Iterable[Sighting]:
-    (run,) = material.results.with_measured(METRICS)
+    (run,) = _measured(material)
     changes = compare_runs([run], [run], (), METRICS)
     short = short_names([change.subject.configuration for change in changes.rows])
     of_configuration = {measured.configuration: measured for measured in run.measured}
@@ -272,7 +278,7 @@ def test_a_figure_of_a_program_is_one_text(
         console.file.getvalue(),
         *(readable(path.read_text(encoding="utf-8")) for path in paths),
     ]
-    (run,) = material.results.with_measured(METRICS)
+    (run,) = _measured(material)
     compared = as_text(compare_runs([run], [run], (), METRICS), None, shows_all=True)
     records = {record["phase"]: record for record in program_records(material.programs)}
     for phase in recorded.phases:

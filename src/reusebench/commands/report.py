@@ -123,16 +123,17 @@ def _write(material: Material, formats: Sequence[str], output: Path, language: s
     figures = start_figures(material, languages)
     if _PAGE in formats:
         # Not at the top: the library that looks for change points takes a second to import.
-        from reusebench.reports.history.configuration_runs import configurations_of
         from reusebench.reports.history.history_page import (
             HISTORY_PAGE,
             MOST_PANELS_BESIDE,
             HistoryPage,
         )
         from reusebench.reports.history.series import HISTORY_METRICS, histories_of, is_worth_a_page
+        from reusebench.reports.history.stored_configurations import stored_configurations
 
         metrics = [find_metric(name) for name in HISTORY_METRICS]
-        configurations = configurations_of(material.results.with_measured(metrics), metrics)
+        stored = material.results.stored
+        configurations = stored_configurations(stored, metrics, boards=material.told_boards)
         histories = histories_of(configurations, metrics)
         history = HistoryPage(histories, MOST_PANELS_BESIDE) if is_worth_a_page(histories) else None
     tables = [name for name in TABLE_FORMATS if name in formats]

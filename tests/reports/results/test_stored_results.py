@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from reusebench.reports import material as module_of_material
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.material import Material, read_material
 from reusebench.reports.page.exported_tables import TABLES
@@ -19,10 +20,12 @@ from reusebench.reports.results.stored_results import StorageChanged, StoredResu
 from reusebench.reports.sections import runs as runs_section
 from reusebench.reports.sections.runs import RunsSection, runs_table
 from reusebench.reports.sections.section import Page
+from reusebench.reports.sections.timeline import TimelineSection
 from reusebench.storage.index import covered, storage_index
 from reusebench.storage.index.stored_runs import StoredRuns
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import BadFile, StoredRun, read_run_file, read_storage
+from tests.reports.pages import page
 from tests.reports.stored import FAILED, MODELS, as_measured, changed, even, result, write_run
 from tests.reports.stored_programs import Repeat, program, write_programs
 
@@ -180,3 +183,24 @@ def test_a_long_list_of_runs_has_the_newest(storage: Path, monkeypatch: pytest.M
     numbers = [cells[1].partition("_")[0] for _, cells in values["table"].rows]
     assert numbers == [f"{number:04}" for number in range(_RUNS + 3, _RUNS, -1)]
     assert (values["shown"], values["left_out"]) == (3, _RUNS)
+
+
+def test_too_many_groups_to_draw(
+    tmp_path: Path, kinds: list[Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All groups of the page have figures; if there are more groups, only the newest have."""
+    for number in range(1, 6):
+        info = changed(kinds[0], runtime_version=f"1.{number}")
+        write_run(tmp_path, [info], number, at=f"2026-01-0{number}T00:00:00")
+    whole = read_material([tmp_path], None)
+    assert whole.drawn == whole.shown == whole.groups
+    assert whole.told_boards == set()
+    monkeypatch.setattr(module_of_material, "MOST_SHOWN", 4)
+    many = read_material([tmp_path], None)
+    assert [group.info.runtime_version for group in many.drawn] == ["1.5"]
+    assert len(many.shown) == 4
+    assert many.told_boards == {many.groups[0].board}
+    drawn = TimelineSection().figures(Page(many, _TEXTS))
+    assert len(drawn) == 1
+    html = page(tmp_path, tmp_path / "out")
+    assert _TEXTS("groups_not_drawn", drawn=1) in html
