@@ -23,6 +23,8 @@ from reusebench.storage.runs import RunSummary
 __all__ = ["runs"]
 
 _NONE = "-"
+#: Boards of a run that a line names; the others are counted.
+_MOST_BOARDS = 2
 #: The columns of the list, and how they are aligned.
 _COLUMNS = {
     "number": "right",
@@ -112,13 +114,19 @@ def _cells(run: RunSummary, row: RunRow) -> Sequence[str]:
         str(run.number or _NONE),
         run.moment,
         run.name if run.is_finished else f"{run.name} (unfinished)",
-        run.board,
+        _boards(run),
         run.short_commit or _NONE,
         ", ".join(row.runtimes),
         str(row.ok),
         str(row.failed),
         mib(row.size_bytes),
     )
+
+
+def _boards(run: RunSummary) -> str:
+    names = ", ".join(run.boards[:_MOST_BOARDS])
+    more = len(run.boards) - _MOST_BOARDS
+    return f"{names} and {more} more" if more > 0 else names
 
 
 for _command in (prune, compact, expand):
