@@ -54,8 +54,10 @@ class TimelineSection(GroupSection):
         return drawn_rows(group)
 
     def part(self, view: GroupView) -> Values | None:
-        """Return the note on the figure, and the table of details; None if nothing was measured."""
-        if not any(row.measured for row in view.rows):
+        """Return the note on the figure, and the table of details; None if there is neither."""
+        is_drawn = view.group in view.page.material.drawn
+        has_either = is_drawn or not view.page.is_folded
+        if not has_either or not any(row.measured for row in view.rows):
             return None
         texts = view.texts
         has_ledger = any(npu_source(row) == "ledger" for row in view.group.rows)
