@@ -6,12 +6,14 @@ import errno
 import os
 import random
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from reusebench.storage.index import covered, storage_index
@@ -289,6 +291,24 @@ def test_without_duckdb(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not (filled / ".index").exists()
     stored = StoredRuns.open([filled])
     assert stored.ask("measured", lambda rows: rows.fetchall()) is None
+
+
+def test_a_duckdb_that_fails(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half an installation, or a database that does not start, is as none."""
+    expected = _all(filled)
+
+    def fail(*_: object) -> None:
+        raise duckdb.IOException("no database")
+
+    monkeypatch.setattr("reusebench.storage.index.queries.connect", fail)
+    monkeypatch.setattr("reusebench.storage.index.writing.connect", fail)
+    assert _all(filled) == expected
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    for name in ("queries", "writing", "database"):
+        monkeypatch.delitem(sys.modules, f"reusebench.storage.index.{name}")
+    assert _all(filled) == expected
+    shutil.rmtree(filled / ".index")
+    assert _all(filled) == expected
 
 
 def test_many_figures_are_not_kept_in_memory(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:

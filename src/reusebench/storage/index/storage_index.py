@@ -26,7 +26,7 @@ from reusebench.system import processes
 from reusebench.system.cache import cache_root
 from reusebench.system.package import python_command
 
-__all__ = ["LEAST_BYTES", "IndexedFile", "index_run", "indexed_files"]
+__all__ = ["LEAST_BYTES", "IndexedFile", "index_errors", "index_run", "indexed_files"]
 
 #: Variable that switches the index off with this value.
 _VARIABLE = "REUSEBENCH_INDEX"
@@ -93,6 +93,16 @@ def indexed_files(
 def _is_on() -> bool:
     is_off = os.environ.get(_VARIABLE) == _OFF
     return not is_off and importlib.util.find_spec("duckdb") is not None
+
+
+def index_errors() -> tuple[type[Exception], ...]:
+    """Return the errors after which the files are read instead of the index."""
+    try:
+        import duckdb
+    except ImportError:
+        # A wheel for another processor, or half an installation.
+        return (OSError, ImportError)
+    return (OSError, duckdb.Error)
 
 
 def _relative(storage: Path, path: Path) -> str:
@@ -171,16 +181,14 @@ class _StorageIndex:
             self._merge()
 
     def _write(self) -> None:
-        # DuckDB is imported only if something is written.
-        import duckdb
-
-        from reusebench.storage.index.writing import write_parts
-
         for place in self.places():
             try:
+                # DuckDB is imported only if something is written.
+                from reusebench.storage.index.writing import write_parts
+
                 for read in write_parts(self.storage, place, self.missing):
                     self._keep(read)
-            except (OSError, duckdb.Error):
+            except index_errors():
                 # Such as a full disk: the next place may have room.
                 continue
             finally:
@@ -210,13 +218,11 @@ class _StorageIndex:
     def _merge_into_one(
         self, place: Path, parts: Mapping[Path, Part], live: Mapping[Path, Sequence[int]]
     ) -> None:
-        import duckdb
-
-        from reusebench.storage.index.writing import merge
-
         try:
+            from reusebench.storage.index.writing import merge
+
             merge(place, [(part, live[folder]) for folder, part in parts.items()])
-        except (OSError, duckdb.Error):
+        except index_errors():
             return
         for folder in parts:
             del self._parts[folder]

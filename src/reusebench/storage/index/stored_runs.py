@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from reusebench.storage.index.covered import RunFacts
-from reusebench.storage.index.storage_index import IndexedFile, indexed_files
+from reusebench.storage.index.storage_index import IndexedFile, index_errors, indexed_files
 from reusebench.storage.metrics import METRICS, Metric
 from reusebench.storage.run_file import BadFile, StorageClock, run_number
 from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run, RunSummary, read_run
@@ -118,11 +118,8 @@ class StoredRuns:
         return {run.path: position for position, run in enumerate(self.runs)}
 
     @cached_property
-    def _queries(self) -> Queries | None:
-        """The tables of the parts; None if no file is covered by one, and none is read."""
-        parts = any(file.part for file in self._files)
-        if not parts:
-            return None
+    def _queries(self) -> Queries:
+        """The tables of the files; one of them has a part."""
         # DuckDB is imported only if figures are asked for.
         from reusebench.storage.index.queries import Queries
 
@@ -216,16 +213,12 @@ class StoredRuns:
         return self._ask(lambda queries: query(queries.relation(table)))
 
     def _ask(self, query: Callable[[Queries], _Answer]) -> _Answer | None:
-        if self._queries is None:
-            return None
-        # It is imported already.
-        import duckdb
-
         for _ in range(_TRIES):
+            if not any(file.part for file in self._files):
+                return None
             try:
-                if self._queries:
-                    return query(self._queries)
-            except (OSError, duckdb.Error):
+                return query(self._queries)
+            except index_errors():
                 self._refresh()
         return None
 
