@@ -59,17 +59,14 @@ def list_runs(newest: int | None, storages: Sequence[Path]) -> int:
         board for storage in storages or [board_storage()] for board in board_storages(storage)
     ]
     known = StoredRuns.open(folders, with_traces=True)
-    stored = []
-    for run in sorted(known.runs, key=lambda run: run.order):
-        file = known.file_of(run)
-        stored.append((run, file.size_bytes + file.trace_bytes))
+    stored = sorted(known.runs, key=lambda run: run.order)
     shown = stored if newest is None else stored[max(0, len(stored) - newest) :]
-    result = RunsResult(
-        runs=[_row(run, size_bytes) for run, size_bytes in shown],
-        total=len(stored),
-        total_bytes=sum(size_bytes for _, size_bytes in stored),
-    )
-    give(result, _list_lines(result, [run for run, _ in shown]))
+    rows = []
+    for run in shown:
+        file = known.file_of(run)
+        rows.append(_row(run, file.size_bytes + file.trace_bytes))
+    result = RunsResult(runs=rows, total=len(stored), total_bytes=known.size_bytes)
+    give(result, _list_lines(result, shown))
     for bad_file in known.bad_files:
         warn(bad_file)
     return 1 if known.bad_files else 0

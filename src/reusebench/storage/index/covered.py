@@ -91,6 +91,13 @@ class CoveredFile(msgspec.Struct, frozen=True, array_like=True):
     facts: Optional[RunFacts] = None
     reason: Optional[Message] = None
 
+    @property
+    def size_bytes(self) -> int:
+        """Its size, with that of its traces."""
+        own = self.state.size_bytes if self.state else 0
+        folders = self.facts.trace_folders if self.facts else ()
+        return own + sum(folder.size_bytes for folder in folders)
+
 
 def state_of(path: Path) -> FileState | None:
     """Return the state of the file, through links; None if there is none, or no right to see it."""

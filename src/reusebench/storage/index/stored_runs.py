@@ -140,6 +140,14 @@ class StoredRuns:
             trace_bytes=sum(folder.size_bytes for folder in folders),
         )
 
+    @property
+    def size_bytes(self) -> int:
+        """The size of the files of all runs, and of their traces."""
+        total = 0
+        for file in self._files:
+            total += file.covered.size_bytes
+        return total
+
     def with_measured(
         self,
         runs: Iterable[RunSummary],
@@ -224,10 +232,11 @@ class StoredRuns:
 
 
 def _summary(path: Path, facts: RunFacts, clock: StorageClock) -> RunSummary:
-    order, is_dated = clock.order(path, facts.recorded_at, facts.is_dated)
+    number = run_number(path)
+    order, is_dated = clock.order(path, number, facts.recorded_at, facts.is_dated)
     return RunSummary(
         path=path,
-        number=run_number(path),
+        number=number,
         name=facts.name,
         recorded_at=facts.recorded_at,
         boards=facts.boards,
