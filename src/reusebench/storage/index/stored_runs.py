@@ -164,37 +164,48 @@ class StoredRuns:
         names = [metric.name for metric in METRICS if metrics is None or metric in metrics]
         rows = None if like is None else list(like)
         keys = None if rows is None else {_key(measured, across) for measured in rows}
-        by_index = self._by_index(runs, names, rows, across)
+        positions = [self._position(run) for run in runs]
+        by_index = self._by_index(positions, names, rows, across)
         chosen = []
-        for run in runs:
-            whole = by_index.get(run.path) or self._read(run)
+        for run, position in zip(runs, positions):
+            if by_index is not None and self._is_covered(position):
+                found = by_index.get(position, ())
+                if not found and keys is not None:
+                    continue
+                whole = _with_measured(run, found)
+            else:
+                whole = self._read(run)
             measured = tuple(_chosen(whole, names, keys, across))
             if measured or keys is None:
                 chosen.append(replace(whole, measured=measured))
         return chosen
 
+    def _position(self, run: RunSummary) -> int:
+        """Return the position of the run in `runs`; -1 if it has figures, or is not among them."""
+        return -1 if isinstance(run, Run) else self._positions.get(run.path, -1)
+
+    def _is_covered(self, position: int) -> bool:
+        return position >= 0 and self._files[position].part is not None
+
     def _by_index(
         self,
-        runs: Iterable[RunSummary],
+        positions: Sequence[int],
         names: Sequence[str],
         like: Sequence[Measured] | None,
         across: Collection[str],
-    ) -> dict[Path, Run]:
-        """Return those runs that parts have, by path; with more configurations than are like."""
-        covered = {}
-        for run in runs:
-            position = self._positions.get(run.path)
-            if not isinstance(run, Run) and position is not None and self._files[position].part:
-                covered[position] = run
-        if not covered:
-            return {}
-        measured = self._ask(lambda queries: queries.measured(list(covered), names, like, across))
-        if measured is None:
-            return {}
-        return {
-            run.path: _with_measured(run, measured.get(position, ()))
-            for position, run in covered.items()
-        }
+    ) -> dict[int, list[Measured]] | None:
+        """Return the rows of the runs that parts cover; None if they cannot be read.
+
+        With `like` there are more configurations than are alike.
+        """
+        if not any(map(self._is_covered, positions)):
+            return None
+
+        def query(queries: Queries) -> dict[int, list[Measured]]:
+            covered = [position for position in positions if self._is_covered(position)]
+            return queries.measured(covered, names, like, across)
+
+        return self._ask(query)
 
     def _read(self, run: RunSummary) -> Run:
         """Return the run as its file has it; without figures if the file is gone meanwhile."""
