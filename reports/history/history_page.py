@@ -33,7 +33,7 @@ from reusebench.storage.runs import Configuration
 #: Name of the page inside the report's folder, without its language.
 HISTORY_PAGE = "history"
 #: Limit of panels: more would make the page too large and too slow.
-MOST_PANELS = 120
+MOST_PANELS = 60
 #: Limit of panels if not all fit: each takes 0.1 s of CPU time, in two languages and two sizes.
 _MOST_OF_MANY = 40
 #: Limit of panels together with a report, which takes time of its own.

@@ -72,6 +72,7 @@ _LIMIT = "application_memory:50%+64MiB"
 _NO_PYTHON = (
     "commands/bench.py",
     "system/processes.py",
+    "targets/labgrid.py",
     "targets/programs.py",
     "targets/sandbox.py",
 )

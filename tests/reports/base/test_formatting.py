@@ -154,6 +154,7 @@ _ROUNDING = {
     "base/formatting.py",
     "base/trend.py",
     "compare/difference.py",
+    "compare/exports/openmetrics.py",
     "compare/gate_words.py",
     "compare/headline.py",
     "compare/text.py",
