@@ -10,6 +10,7 @@ import pytest
 from reusebench.harness.errors import UserError
 from reusebench.harness.extras import EXTRAS
 from reusebench.harness.memory_gate import (
+    BROKEN,
     MemoryGate,
     add_gate_options,
     make_gate,
@@ -53,6 +54,15 @@ def test_a_baseline_makes_a_gate(storage: Path) -> None:
         ["npu_memory:2%+1KiB"],
         ("board",),
     )
+
+
+def test_a_run_that_was_not_stored(storage: Path) -> None:
+    """A gate does not pass if nothing was measured, and reports say so."""
+    verdict = known(_gate(storage, "--baseline=run")).judge(None)
+    assert not verdict.passed
+    (case,) = verdict.cases
+    assert case.outcome == BROKEN
+    assert "nothing was measured" in verdict.text
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ import pandas as pd
 from reusebench.reports.errors import ReportError
 from reusebench.storage.frames.columns import METRICS_OF, TYPES, UNITS, WIDE_RESULT_COLUMNS
 from reusebench.storage.frames.results import results_frame
+from reusebench.storage.index.database import connect, quoted
 from reusebench.storage.metrics import PER_SECOND, PERCENT
 from reusebench.storage.run_file import StoredRun, read_run_file
 from reusebench.storage.runs import RunSummary
@@ -45,8 +46,6 @@ _DIGITS = 12
 _BATCH_BYTES = 8 * 2**20
 #: Rows that Parquet keeps together.
 _GROUP_ROWS = 50_000
-#: Limit of DuckDB's memory; more is written to the disk.
-_MEMORY = "256MB"
 #: The columns that identify a run within a partition.
 _RUN = ("board_name", "run_number", "run_name", "recorded_at")
 
@@ -158,13 +157,13 @@ def _write_partition(
     file: Path, boards: Sequence[str], database: duckdb.DuckDBPyConnection, whole: Path
 ) -> None:
     """Write the new rows of the boards, behind those of other runs that the file has already."""
-    names = ", ".join(map(_quoted, boards))
+    names = ", ".join(map(quoted, boards))
     rows = f"SELECT * FROM new WHERE board_name IN ({names})"
     if file.exists():
         rows = f"{_rows_of_others(file, database)} UNION ALL BY NAME {rows}"
     try:
         database.execute(
-            f"COPY ({rows}) TO {_quoted(str(whole))}"
+            f"COPY ({rows}) TO {quoted(str(whole))}"
             f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP_ROWS})"
         )
     except duckdb.Error as error:
@@ -179,7 +178,7 @@ def _rows_of_others(file: Path, database: duckdb.DuckDBPyConnection) -> str:
     """Return the query for the rows of runs that are not among the new ones."""
     # Characters of a pattern stand for themselves in brackets.
     pattern = re.sub(r"[\[*?]", r"[\g<0>]", str(file))
-    former = f"read_parquet({_quoted(pattern)}, hive_partitioning = false)"
+    former = f"read_parquet({quoted(pattern)}, hive_partitioning = false)"
     try:
         database.execute(f"DESCRIBE SELECT {', '.join(_RUN)} FROM {former}")
     except duckdb.Error as error:
@@ -195,14 +194,10 @@ def _reason(error: duckdb.Error) -> str:
     return str(error).splitlines()[0]
 
 
-@contextlib.contextmanager
-def _database(path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Yield a database on disk, which holds any number of rows in little memory."""
-    with duckdb.connect(path) as database:
-        database.execute(f"SET memory_limit = '{_MEMORY}'")
-        # One thread keeps the order of rows without holding them.
-        database.execute("SET threads = 1")
-        yield database
+def _database(file: Path) -> duckdb.DuckDBPyConnection:
+    """Return a database on disk, which holds any number of rows in little memory."""
+    # One thread keeps the order of rows without holding them.
+    return connect(file.with_name(f"{file.name}.tmp"), file, most_threads=1)
 
 
 def _batches(runs: Iterable[RunSummary], missing: list[str]) -> Iterator[list[StoredRun]]:
@@ -229,8 +224,3 @@ def _insert(frame: pd.DataFrame, database: duckdb.DuckDBPyConnection) -> None:
     database.register("frame", frame)
     database.execute("INSERT INTO new FROM frame")
     database.unregister("frame")
-
-
-def _quoted(text: str) -> str:
-    """Return a string of SQL."""
-    return "'" + text.replace("'", "''") + "'"

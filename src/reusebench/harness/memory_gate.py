@@ -120,8 +120,11 @@ class MemoryGate:
     storage: Path
     is_strict: bool = False
 
-    def judge(self, saved: Path) -> Verdict:
-        """Compare the stored run with the baseline."""
+    def judge(self, saved: Path | None) -> Verdict:
+        """Compare the stored run with the baseline; None if nothing was stored."""
+        if saved is None:
+            reason = "nothing was measured: nothing to compare"
+            return Verdict(False, reason, (self._whole(BROKEN, reason),))
         command = python_command("reusebench", "compare", "--storage", str(self.storage))
         for limit in self.limits:
             command += ["--fail", limit.text]
@@ -144,10 +147,6 @@ class MemoryGate:
                 tuple(self._cases(_content(document), text, passed)),
                 _content(annotations).rstrip() if "GITHUB_ACTIONS" in os.environ else "",
             )
-
-    def unjudged(self, reason: str) -> Verdict:
-        """Return the verdict if there is no run to compare."""
-        return Verdict(False, reason, (self._whole(BROKEN, reason),))
 
     def _cases(self, document: str, text: str, passed: bool) -> Iterator[GateCase]:
         gate = json.loads(document)["result"]["gate"] if document else None

@@ -104,7 +104,6 @@ _NULL = b"null"
 _BEGINNING = b'{"machine_info":'
 #: Characters that pytest-benchmark does not allow in --benchmark-save.
 _NOT_IN_NAMES = r"\/:*?<>|"
-#: Latencies, up to 30 years.
 #: Sort key of runs, the oldest first. The first item is the time, raised to that of any lower
 #: number in the storage: numbers decide within a storage, since a clock may be wrong.
 RunOrder = tuple[str, int, str]

@@ -308,11 +308,7 @@ class FleetSession:
     @functools.cached_property
     def verdict(self) -> Verdict | None:
         """Outcome of the comparison with the baseline; None without --baseline."""
-        if self._gate is None:
-            return None
-        if self._run.saved is None:
-            return self._gate.unjudged("nothing was measured: nothing to compare")
-        return self._gate.judge(self._run.saved)
+        return self._gate.judge(self._run.saved) if self._gate else None
 
     @property
     def equal(self) -> str:

@@ -87,11 +87,14 @@ def _fetched(
 
 
 def _projected(name: str, words: Mapping[str, list[str] | None]) -> str:
+    # DuckDB is there: it has given the words.
+    from reusebench.storage.index.database import quoted
+
     if name not in words:
         return f'"{name}"'
-    if not words[name]:
+    listed = ", ".join(map(quoted, words[name] or ()))
+    if not listed:
         return f'NULL::VARCHAR AS "{name}"'
-    listed = ", ".join("'" + word.replace("'", "''") + "'" for word in words[name] or ())
     return f'CAST("{name}" AS ENUM({listed})) AS "{name}"'
 
 
