@@ -23,6 +23,9 @@ from reusebench.measured.plan import (
     OUTPUT,
     PHYSICAL,
     REPLACED,
+    RESTORED_PROMPT,
+    SEQUENCE,
+    SHARED_PROMPT,
     WEIGHTS,
     Context,
     Cycles,
@@ -53,12 +56,17 @@ from reusebench.scenarios.layouts import (
     one_model_with,
     partial_dup,
     resolutions,
+    sessions,
+    sessions_with_adapters,
+    sessions_with_merged_models,
     shared_context,
     shared_weights,
+    shorter_session,
     weight_memory,
 )
 
 __all__ = [
+    "ADAPTERS",
     "CYCLES",
     "DEFAULT_OPTIONS",
     "FRAMES_4K",
@@ -66,6 +74,7 @@ __all__ = [
     "IN_TURN",
     "LEAN",
     "LIMIT",
+    "MERGED",
     "MODEL_SETS",
     "OPTIONS",
     "OTHER_QUESTION",
@@ -73,6 +82,7 @@ __all__ = [
     "QUESTIONS",
     "RESOLUTIONS",
     "SCENARIOS",
+    "SESSIONS",
     "STREAMS",
     "Parameters",
     "Scenario",
@@ -92,14 +102,28 @@ __all__ = [
 #: - several that run one after the other, the largest first;
 #: - one at several resolutions, the first of which has the weights;
 #: - one that takes and returns a camera frame, at two sizes;
-#: - one that is made and run many times.
+#: - one that is made and run many times;
+#: - a language model; one, and adapters over it; one, and it merged with each adapter.
 STREAMS = "streams"
 IN_TURN = "in_turn"
 RESOLUTIONS = "resolutions"
 FRAMES_1080P = "frames_1080p"
 FRAMES_4K = "frames_4k"
 CYCLES = "cycles"
-MODEL_SETS = (STREAMS, IN_TURN, RESOLUTIONS, FRAMES_1080P, FRAMES_4K, CYCLES)
+SESSIONS = "sessions"
+ADAPTERS = "adapters"
+MERGED = "merged"
+MODEL_SETS = (
+    STREAMS,
+    IN_TURN,
+    RESOLUTIONS,
+    FRAMES_1080P,
+    FRAMES_4K,
+    CYCLES,
+    SESSIONS,
+    ADAPTERS,
+    MERGED,
+)
 
 #: The question of the runtimes' own options, and its baseline. Each option is a scenario that has
 #: the option as its name.
@@ -152,6 +176,7 @@ class Scenario:
                 schedule=parameters.schedule if self.has_streams else None,
                 cycles=_cycles(self.cycles, parameters) if self.cycles else None,
                 fills=self.fills,
+                conversation=layout.conversation or parameters.conversation,
             )
             plans.append(plan)
         return plans
@@ -256,6 +281,23 @@ SCENARIOS: tuple[Scenario, ...] = (
     _of_streams(
         "streams_full_dup_per_core", full_dup_per_core, baseline="streams_no_reuse_one_model"
     ),
+    Scenario("sessions_loaded", (sessions(LOAD),), model_set=SESSIONS),
+    Scenario("sessions_contexts", (sessions(DUP),), "sessions_loaded", SESSIONS),
+    Scenario("sessions_sequences", (sessions(SEQUENCE),), "sessions_loaded", SESSIONS),
+    Scenario(
+        "sessions_unified", (sessions(SEQUENCE, unified_cache=True),), "sessions_loaded", SESSIONS
+    ),
+    Scenario(
+        "sessions_shared_prompt",
+        (sessions(SHARED_PROMPT, unified_cache=True),),
+        "sessions_loaded",
+        SESSIONS,
+    ),
+    Scenario("sessions_restored_prompt", (sessions(RESTORED_PROMPT),), "sessions_loaded", SESSIONS),
+    Scenario("session", (one_context_with(),), model_set=SESSIONS),
+    Scenario("session_shorter", (shorter_session,), "session", SESSIONS, is_variant=True),
+    Scenario("sessions_merged", (sessions_with_merged_models,), model_set=MERGED),
+    Scenario("sessions_adapters", (sessions_with_adapters,), "sessions_merged", ADAPTERS),
     _of_cycles(INFERENCES, Context(stream=0, model=0)),
     _of_cycles(CONTEXTS, Context(stream=0, model=0)),
     _of_cycles(DUPS, *contexts_of(0, [0, 0], 0, DUP)),
@@ -306,6 +348,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     LEAN: ("plain",),
     OPTIONS: (DEFAULT_OPTIONS,),
     "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
+    SESSIONS: ("sessions_loaded", "session", "sessions_merged"),
     "leaks": tuple(scenario.name for scenario in SCENARIOS if scenario.cycles),
     LIMIT: ("limit_no_reuse",),
 }

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Callable, Optional
 
 from reusebench.measured.plan import (
+    ADAPTER,
     DUP,
     INFERENCES_PER_CYCLE,
     INPUT,
@@ -20,6 +21,7 @@ from reusebench.measured.plan import (
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
+    Conversation,
     InvalidPlan,
     Model,
     Streams,
@@ -33,6 +35,7 @@ __all__ = [
     "Parameters",
     "ScenarioLayout",
     "TooFewModels",
+    "TooFewTokens",
     "bound",
     "combined",
     "contexts_of",
@@ -51,8 +54,12 @@ __all__ = [
     "one_model_with",
     "partial_dup",
     "resolutions",
+    "sessions",
+    "sessions_with_adapters",
+    "sessions_with_merged_models",
     "shared_context",
     "shared_weights",
+    "shorter_session",
     "tensors_in_place",
     "tensors_per_core",
     "weight_memory",
@@ -61,6 +68,10 @@ __all__ = [
 
 class TooFewModels(InvalidPlan):
     """The set has no more models than another scenario takes."""
+
+
+class TooFewTokens(InvalidPlan):
+    """The conversation has no room for a scenario with fewer tokens."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +97,8 @@ class Parameters:
     #: Upper bound of contexts in a scenario that fills. There are six such scenarios, and on the
     #: virtual board a context takes 0.2 s on a slow machine.
     most_contexts: int = 24
+    #: The conversation of each context; None unless the models are language models.
+    conversation: Optional[Conversation] = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +107,8 @@ class ScenarioLayout:
 
     models: tuple[Model, ...]
     contexts: tuple[Context, ...]
+    #: Another conversation than that of Parameters; None: the same.
+    conversation: Optional[Conversation] = None
 
 
 LayoutFunction = Callable[[Parameters], ScenarioLayout]
@@ -331,3 +346,46 @@ def full_dup_per_core(parameters: Parameters) -> ScenarioLayout:
     return ScenarioLayout(
         parameters.models[:1], tuple(contexts_of(0, [None] * parameters.cores, 0, DUP))
     )
+
+
+# Language models: each context holds one conversation
+
+
+def sessions(reuse: str, unified_cache: bool = False) -> LayoutFunction:
+    """One model; the first conversation has a context of its own, the others reuse it."""
+
+    def layout_of(parameters: Parameters) -> ScenarioLayout:
+        first, *others = contexts_of(0, [0] * parameters.contexts, 0, reuse)
+        first = replace(first, unified_cache=unified_cache)
+        return ScenarioLayout(parameters.models[:1], (first, *others))
+
+    return layout_of
+
+
+def shorter_session(parameters: Parameters) -> ScenarioLayout:
+    """One conversation with half of the room: what a token costs follows from the difference."""
+    conversation = parameters.conversation
+    assert conversation is not None
+    needed = conversation.prompt + conversation.generated
+    tokens = max(conversation.tokens // 2, needed)
+    if tokens >= conversation.tokens:
+        raise TooFewTokens(
+            f"half of {conversation.tokens} tokens is less than the {needed} of a prompt and an"
+            " answer, so that the cost of a token is not measured. Give more with --tokens"
+        )
+    layout = one_context_with()(parameters)
+    return replace(layout, conversation=replace(conversation, tokens=tokens))
+
+
+def sessions_with_adapters(parameters: Parameters) -> ScenarioLayout:
+    """The base's weights once; each further conversation has an adapter of its own over them."""
+    base, *adapters = range(len(parameters.models))
+    contexts = [Context(stream=0, model=base)]
+    contexts += [Context(stream=0, model=index, mechanism=ADAPTER, source=0) for index in adapters]
+    return ScenarioLayout(parameters.models, tuple(contexts))
+
+
+def sessions_with_merged_models(parameters: Parameters) -> ScenarioLayout:
+    """Each conversation has a model of its own: the base, and it merged with each adapter."""
+    contexts = [Context(stream=0, model=index) for index in range(len(parameters.models))]
+    return ScenarioLayout(parameters.models, tuple(contexts))

@@ -24,17 +24,20 @@ import threading
 import time
 from array import array
 from dataclasses import asdict
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, TextIO, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, TextIO
 
 from reusebench.measured.failures import kind_of, message_of
 from reusebench.measured.plan import (
+    ADAPTER,
     DUP,
     INFERENCES,
     IO_MEMORY,
     REPLACED,
+    RESTORED_PROMPT,
+    SEQUENCE,
+    SHARED_PROMPT,
     SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
-    Context,
     Plan,
     Step,
     inputs_from_json,
@@ -115,7 +118,7 @@ class Walk:
             "context": self._make,
             "internal_memory": self._share_internal,
             "first_inference": self._first_inference,
-            "steady": self._rounds if plan.schedule is None else self._streams,
+            "steady": self._steady,
             "cycle": self._cycle,
             "decoders_closed": self._close_decoders,
             "destroy": self._destroy,
@@ -192,7 +195,7 @@ class Walk:
     def _new_context(self, index: int) -> RuntimeContext:
         spec = self._plan.contexts[index]
         model = self._plan.models[spec.model]
-        memory = _memory(spec, self._plan.cores, self._plan.options_of(index))
+        memory = _memory(self._plan, index)
         inputs = {tensor.name: tensor for tensor in model.inputs}
         if spec.source is None:
             prepared = model.prepared if self._plan.needs_prepared(index) else None
@@ -204,9 +207,16 @@ class Walk:
             return self._runtime.share_weights(path, source, memory, inputs)
         if spec.mechanism == SHARED_WEIGHT_MEMORY:
             return self._runtime.share_weight_memory(model.path, source, memory, inputs)
-        if spec.mechanism == DUP:
-            return self._runtime.dup(source, memory)
-        return self._runtime.shared_context(source, memory)
+        if spec.mechanism == ADAPTER:
+            return self._runtime.adapter(model.path, source, memory)
+        of_source = {
+            DUP: self._runtime.dup,
+            SEQUENCE: self._runtime.sequence,
+            SHARED_PROMPT: self._runtime.shared_prompt,
+            RESTORED_PROMPT: self._runtime.restored_prompt,
+        }
+        make = of_source.get(spec.mechanism, self._runtime.shared_context)
+        return make(source, memory)
 
     def _share_internal(self, index: int) -> Dict[str, Any]:
         for first, *others in self._plan.internal_memories().values():
@@ -229,6 +239,9 @@ class Walk:
         }
         if self._plan.is_first_of_model(index):
             data["samples"] = context.samples()
+        turn = context.turn()
+        if turn:
+            data["turns"] = [[turn]]
         return {**data, **_account(context)}
 
     def _open_decoders(self) -> Dict[str, Any]:
@@ -243,6 +256,16 @@ class Walk:
         while self._decoders:
             self._decoders.pop().close()
         return {}
+
+    def _steady(self) -> Dict[str, Any]:
+        if self._plan.schedule is not None:
+            return self._streams()
+        if self._plan.conversation is not None:
+            # Imported only now: it adds nothing to plans of other models.
+            from reusebench.measured.conversations import hold_conversations
+
+            return hold_conversations(self._plan, self._runtime, self._contexts, self._workers[0])
+        return self._rounds()
 
     def _streams(self) -> Dict[str, Any]:
         # Imported only now: it adds nothing to plans without streams.
@@ -356,9 +379,9 @@ def _prepare(runtime: Runtime, command: Dict[str, Any], pipes: HarnessPipes) -> 
     pipes.send("prepared", models=prepared)
 
 
-def _memory(spec: Context, cores: int, options: Tuple[str, ...]) -> Memory:
+def _memory(plan: Plan, index: int) -> Memory:
     """Return the runtime's part of a context; with one core there is none to choose."""
-    core = spec.core if cores > 1 else None
+    spec = plan.contexts[index]
     return Memory(
         spec.internal,
         spec.outside,
@@ -367,8 +390,11 @@ def _memory(spec: Context, cores: int, options: Tuple[str, ...]) -> Memory:
         spec.io,
         spec.device_io,
         spec.device,
-        core,
-        options,
+        spec.core if plan.cores > 1 else None,
+        plan.options_of(index),
+        plan.conversation,
+        1 + len(plan.sequences_over(index)),
+        spec.unified_cache,
     )
 
 

@@ -10,9 +10,10 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from reusebench.measured.runtimes.base import InputData
+from reusebench.measured.runtimes.base import Conversation, InputData
 
 __all__ = [
+    "ADAPTER",
     "ALLOCATORS",
     "CONTEXTS",
     "CREATE_MEM",
@@ -34,15 +35,20 @@ __all__ = [
     "MOST_CYCLES",
     "MOST_STREAMS",
     "NATIVE_OUTPUT",
+    "OF_LANGUAGE_MODELS",
     "OUTPUT",
     "PHYSICAL",
     "REPLACED",
+    "RESTORED_PROMPT",
+    "SEQUENCE",
     "SHARED_CONTEXT",
+    "SHARED_PROMPT",
     "SHARED_WEIGHTS",
     "SHARED_WEIGHT_MEMORY",
     "WEIGHTS",
     "ZERO_COPY",
     "Context",
+    "Conversation",
     "Conversion",
     "Cycles",
     "InvalidPlan",
@@ -68,7 +74,25 @@ SHARED_WEIGHTS = "shared_weights"
 #: (one memory in rknn_set_weight_mem of several contexts).
 SHARED_WEIGHT_MEMORY = "shared_weight_memory"
 
-MECHANISMS = (LOAD, DUP, SHARED_CONTEXT, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
+#: Language models only. Another conversation in the context of its source.
+SEQUENCE = "sequence"
+#: The same, over the tokens of the prompt that it has in common with its source.
+SHARED_PROMPT = "shared_prompt"
+#: Another context over the weights of its source, with the saved state of the common tokens.
+RESTORED_PROMPT = "restored_prompt"
+#: Another context over the weights of its source, with the adapter (LoRA) that is its model.
+ADAPTER = "adapter"
+
+#: Mechanisms of language models.
+OF_LANGUAGE_MODELS = (SEQUENCE, SHARED_PROMPT, RESTORED_PROMPT, ADAPTER)
+MECHANISMS = (
+    LOAD,
+    DUP,
+    SHARED_CONTEXT,
+    SHARED_WEIGHTS,
+    SHARED_WEIGHT_MEMORY,
+    *OF_LANGUAGE_MODELS,
+)
 
 #: Memory that the application may allocate instead of the runtime (Context.outside).
 WEIGHTS = "weights"
@@ -203,6 +227,8 @@ class Context:
     #: The runtime's own options, NAME=VALUE each. A context that reuses another one has its
     #: options.
     options: Tuple[str, ...] = ()
+    #: Whether the sequences over this context share one cache; False: each has a part of its own.
+    unified_cache: bool = False
     #: The user's name for the context, which changes nothing that is measured; None if there is
     #: none.
     name: Optional[str] = field(default=None, compare=False)
@@ -301,6 +327,8 @@ class Plan:
     #: Whether contexts are added until one fails: each is made, given its internal memory and run
     #: before the next. `contexts` are the most that are tried.
     fills: bool = False
+    #: The conversation of each context; None unless the models are language models.
+    conversation: Optional[Conversation] = None
 
     def __post_init__(self) -> None:
         """Refuse a plan that no runtime could walk, or whose figures would mean nothing."""
@@ -313,6 +341,8 @@ class Plan:
         if len({context.core is None for context in self.contexts}) > 1:
             raise self._refusal("either every context has a core or none has")
         self._check_chains()
+        if self.conversation is not None:
+            self._check_conversation(self.conversation)
         if self.schedule is not None:
             self._check_schedule(self.schedule)
         if self.cycles is not None:
@@ -339,6 +369,23 @@ class Plan:
                 f"its contexts serve the streams {sorted(served, key=str)}; valid: all of"
                 f" {sorted(wanted)}, or None in every context, which then serves all streams"
             )
+
+    def _check_conversation(self, conversation: Conversation) -> None:
+        if min(conversation.prompt, conversation.generated) < 1:
+            raise self._refusal("the prompt and the answer of a conversation have 1 token or more")
+        if not 0 <= conversation.common < conversation.prompt:
+            raise self._refusal(
+                f"{conversation.common} tokens of the prompt are common; valid: from 0 to"
+                f" {conversation.prompt - 1}, one less than the prompt has"
+            )
+        needed = conversation.prompt + conversation.generated
+        if conversation.tokens < needed:
+            raise self._refusal(
+                f"a conversation has room for {conversation.tokens} tokens and needs {needed}, for"
+                f" a prompt of {conversation.prompt} and an answer of {conversation.generated}"
+            )
+        if self.schedule is not None:
+            raise self._refusal("a conversation has no streams of frames: leave one of them out")
 
     def _check_cycles(self, cycles: Cycles) -> None:
         if cycles.kind not in CYCLE_KINDS:
@@ -375,7 +422,9 @@ class Plan:
                 f"its source must be a context made before it, not {context.source}", index
             )
         source = self.contexts[context.source]
-        if source.model != context.model and context.mechanism != SHARED_WEIGHTS:
+        if context.mechanism in OF_LANGUAGE_MODELS:
+            self._check_language_mechanism(index, context)
+        if source.model != context.model and context.mechanism not in (SHARED_WEIGHTS, ADAPTER):
             raise self._refusal("its source uses another model; reuse needs the same model", index)
         if source.mechanism != LOAD:
             raise self._refusal(
@@ -384,6 +433,19 @@ class Plan:
         if context.mechanism == SHARED_WEIGHT_MEMORY and WEIGHTS not in source.outside:
             raise self._refusal(
                 f"the weights of its source must be outside: give that {WEIGHTS!r} in outside",
+                index,
+            )
+
+    def _check_language_mechanism(self, index: int, context: Context) -> None:
+        if self.conversation is None:
+            raise self._refusal(
+                f"{context.mechanism} is for language models, and the plan has no conversation",
+                index,
+            )
+        if context.mechanism in (SHARED_PROMPT, RESTORED_PROMPT) and not self.conversation.common:
+            raise self._refusal(
+                f"{context.mechanism} needs tokens that the prompts have in common: give their"
+                " number in common",
                 index,
             )
 
@@ -547,6 +609,14 @@ class Plan:
         """Return the contexts of each shared memory for tensors, by its number."""
         return _members([context.io for context in self.contexts])
 
+    def sequences_over(self, index: int) -> List[int]:
+        """Return the contexts that are sequences over this one, in order."""
+        found = []
+        for other, context in enumerate(self.contexts):
+            if context.source == index and context.mechanism in (SEQUENCE, SHARED_PROMPT):
+                found.append(other)
+        return found
+
     def shares_weights(self, index: int) -> bool:
         """Whether this context and another one have the same weights."""
         mechanisms = (DUP, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
@@ -652,6 +722,8 @@ class Plan:
             fields["schedule"] = Streams(**schedule)
         if data["cycles"] is not None:
             fields["cycles"] = Cycles(**data["cycles"])
+        if data.get("conversation") is not None:
+            fields["conversation"] = Conversation(**data["conversation"])
         return cls(**fields)
 
 

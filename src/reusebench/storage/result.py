@@ -136,6 +136,14 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     #: Per repeat, the latency of each of the plan's models; None if nothing was timed. Empty for
     #: streams, and in runs before this was stored.
     model_latency_ns: tuple[Optional[tuple[Optional[int], ...]], ...] = ()
+    #: Language models only. Median time from the beginning of a turn to its first token.
+    first_token_ns: _Bytes = ()
+    #: Median speed of computing a prompt, in tokens per second.
+    prompt_tokens_per_s: _Rates = ()
+    #: Median speed at which one conversation generates, in tokens per second.
+    generated_tokens_per_s: _Rates = ()
+    #: Tokens that all conversations together generated, per second of the steady state.
+    all_generated_tokens_per_s: _Rates = ()
 
 
 class Percentiles(msgspec.Struct, frozen=True, kw_only=True):

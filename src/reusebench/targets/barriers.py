@@ -7,7 +7,7 @@ from typing import Optional, Union
 import msgspec
 
 from reusebench.measured.messages import Message
-from reusebench.measured.runtimes.base import Allocation, Copies, Interface, Preparation
+from reusebench.measured.runtimes.base import Allocation, Copies, Interface, Preparation, Turn
 from reusebench.samplers.readings import (
     GroupMemory,
     NpuMemory,
@@ -79,6 +79,8 @@ class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
     latencies_ns: tuple[tuple[int, ...], ...] = ()
     #: Checksum of the outputs after the timed rounds, per context.
     digests: tuple[str, ...] = ()
+    #: Language models only: the turns of each context; the first inference has one.
+    turns: tuple[tuple[Turn, ...], ...] = ()
     #: Streams only: start of the steady state, after the warm-up; monotonic clock.
     begin_ns: int = 0
     #: Streams only: duration of the steady state.

@@ -66,6 +66,8 @@ class RuntimeEntry:
     options: Tuple[str, ...] = ()
     #: Whether `reusebench apply` shares memory in a program that uses it.
     can_be_applied: bool = False
+    #: Whether its models are language models, whose inference is a turn of a conversation.
+    has_conversations: bool = False
 
     @property
     def suffix(self) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "TEXT",
     "AdapterError",
     "Allocation",
+    "Conversation",
     "Copies",
     "DeclaredTensor",
     "ImageInput",
@@ -35,6 +36,7 @@ __all__ = [
     "Preparation",
     "Runtime",
     "RuntimeContext",
+    "Turn",
     "check_host_memory",
     "check_options",
     "data_for",
@@ -152,6 +154,36 @@ class InputData:
 
 
 @dataclass(frozen=True)
+class Conversation:
+    """The conversation of each context of a language model: one inference is one turn of it.
+
+    A turn begins with an empty context: it computes the prompt, then generates greedily.
+    """
+
+    #: Tokens that there is room for.
+    tokens: int
+    #: Tokens of the prompt.
+    prompt: int
+    #: Tokens that are generated after it.
+    generated: int
+    #: Tokens at the beginning of the prompt that mechanisms may share or restore.
+    common: int = 0
+
+
+class Turn(NamedTuple):
+    """The timing of one turn of a conversation."""
+
+    #: Tokens of the prompt that were computed; those shared or restored are not among them.
+    prompt_tokens: int
+    #: Time from the beginning of the turn until the first token was generated, in nanoseconds.
+    first_token_ns: int
+    #: Number of tokens that were generated, including the first.
+    generated_tokens: int
+    #: Time from the first generated token to the last, in nanoseconds.
+    generation_ns: int
+
+
+@dataclass(frozen=True)
 class Memory:
     """The memory of a context: who allocates it, how tensors move, and which device infers."""
 
@@ -176,6 +208,13 @@ class Memory:
     core: Optional[int] = None
     #: The runtime's own options, NAME=VALUE each; an unknown one is NotSupported.
     options: Tuple[str, ...] = ()
+    #: Language models only.
+    conversation: Optional[Conversation] = None
+    #: Number of conversations that the context holds: its own, and those of sequences over it.
+    sequences: int = 1
+    #: Whether they share one cache, of which each takes the tokens that it needs; False: each has a
+    #: part of its own.
+    unified_cache: bool = False
 
 
 @dataclass(frozen=True)
@@ -318,6 +357,10 @@ class RuntimeContext(ABC):
         """
         raise NotSupported("no_image_access", runtime=type(self).__name__)
 
+    def turn(self) -> Optional[Turn]:
+        """Return the timing of the last inference of a language model; None of any other."""
+        return None
+
     def renew_io(self) -> None:
         """Release the application's memory of inputs and outputs; the next inference uses new."""
         raise NotSupported("no_io_memory", runtime=type(self).__name__)
@@ -447,6 +490,43 @@ class Runtime(ABC):
     def shared_context(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
         """Return a handle that runs source itself from another thread, with an input of its own."""
         raise NotSupported("no_shared_context", runtime=type(self).__name__)
+
+    # Language models
+
+    def sequence(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
+        """Return another conversation in the context of source (Memory.sequences)."""
+        raise NotSupported("no_sequences", runtime=type(self).__name__)
+
+    def shared_prompt(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
+        """Return another conversation in the context of source, whose prompt begins with the same
+        Conversation.common tokens: they are computed and kept once.
+        """
+        raise NotSupported("no_shared_prompt", runtime=type(self).__name__)
+
+    def restored_prompt(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
+        """Return another context over the weights of source, which begins each turn with the saved
+        state of the first Conversation.common tokens, computed by source.
+        """
+        raise NotSupported("no_restored_prompt", runtime=type(self).__name__)
+
+    def adapter(self, model: str, source: RuntimeContext, memory: Memory) -> RuntimeContext:
+        """Return another context over the weights of source, with the adapter (LoRA) of the file
+        `model`.
+        """
+        raise NotSupported("no_adapters", runtime=type(self).__name__)
+
+    def infer_together(self, contexts: Sequence[RuntimeContext]) -> None:
+        """Run one inference of each, as one where the runtime can.
+
+        They are a context and the sequences over it. Each gets a timing of its own
+        (RuntimeContext.turn).
+        """
+        for context in contexts:
+            context.infer()
+
+    def estimate(self, model: str, memory: Memory) -> Dict[str, int]:
+        """Return the account() of a context of this model without allocating its memory."""
+        raise NotSupported("no_estimate", runtime=type(self).__name__)
 
 
 def _samples_of(output: memoryview) -> List[Optional[float]]:
