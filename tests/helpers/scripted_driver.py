@@ -348,6 +348,13 @@ class ScriptedRuntime(Runtime):
         self._script.read(model)
         return self._make("share_weight_memory", memory, source)
 
+    def estimate(self, model: str, memory: Memory) -> dict[str, int]:
+        """Follow the script for `estimate`; each conversation has a cache of a byte for a token."""
+        self._script.read(model)
+        self._script.at("estimate")
+        tokens = memory.conversation.tokens if memory.conversation else 0
+        return {**ACCOUNT, "kv_cache_bytes": tokens * memory.sequences}
+
     def shared_context(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
         """Do what the script says of `shared_context`."""
         return self._make("shared_context", memory, source)

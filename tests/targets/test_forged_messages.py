@@ -29,6 +29,7 @@ from reusebench.measured.plan import Cycles, Plan, Step, Streams
 from reusebench.targets import conversation
 from reusebench.targets.measured_process import (
     MeasuredRun,
+    estimates_of,
     interface_of,
     prepare_models,
     try_plan,
@@ -559,6 +560,28 @@ def test_forged_messages_while_a_model_is_inspected(message: Message | bytes) ->
     assert isinstance(failure, Failure)
     _check_broken(failure)
     assert (failure.phase, failure.context) == ("inspect", None)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        *_OTHER_MESSAGES.values(),
+        {"event": "interface", "interface": {"inputs": [], "outputs": [], "metadata": {}}},
+        {"event": "estimated", "accounts": []},
+        {"event": "estimated", "accounts": [[{}]]},
+        {"event": "estimated", "accounts": [[{"Weights!": 1}, {}]]},
+        {"event": "estimated", "accounts": [[{"weights_bytes": -1}, {}]]},
+        {"event": "estimated", "accounts": [[{"weights_bytes": 1 << 63}, {}]]},
+    ],
+    ids=str,
+)
+def test_forged_messages_while_accounts_are_estimated(message: Message | bytes) -> None:
+    """Each is a failure like any other."""
+    target = memory_target(PYTHON_PROTOCOL, _ROUNDS, _once(message))
+    failure = estimates_of(target, [_ROUNDS], 1.0)
+    assert isinstance(failure, Failure)
+    _check_broken(failure)
+    assert (failure.phase, failure.context) == ("estimate", None)
 
 
 def _prepared(digest: str = _DIGEST, **preparation: Any) -> Message:

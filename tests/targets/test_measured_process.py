@@ -25,7 +25,7 @@ import pytest
 import reusebench.targets.process
 from reusebench.measured.failures import tells_of_memory
 from reusebench.measured.messages import Message
-from reusebench.measured.plan import Plan, Step
+from reusebench.measured.plan import DUP, SEQUENCE, Context, Conversation, Plan, Step
 from reusebench.measured.runtimes.base import Preparation
 from reusebench.samplers.host import LOCAL_HOST, Host, LocalHost
 from reusebench.samplers.observer import Observer
@@ -33,7 +33,12 @@ from reusebench.samplers.readings import Reading
 from reusebench.system.processes import watch_ends
 from reusebench.targets.barriers import StepData
 from reusebench.targets.machine import LocalMachine
-from reusebench.targets.measured_process import MeasuredRun, interface_of, prepare_models
+from reusebench.targets.measured_process import (
+    MeasuredRun,
+    estimates_of,
+    interface_of,
+    prepare_models,
+)
 from reusebench.targets.outcome import OUTCOMES, Failure
 from reusebench.targets.target import THIS_INTERPRETER, Target
 from tests.helpers.scripted_driver import ACCOUNT
@@ -464,6 +469,26 @@ def test_a_process_that_does_not_read_has_hung(tmp_path: Path) -> None:
     unread = interface_of(_script(tmp_path, "time.sleep(600)"), "scripted", model.path, 0.3)
     assert isinstance(unread, Failure)
     assert (unread.kind, unread.phase) == ("hung", "inspect")
+
+
+def _of_conversations(path: str, mechanism: str) -> Plan:
+    plan = make_plan("no_reuse", path, contexts=1)
+    contexts = (Context(0, 0), Context(0, 0, mechanism, 0))
+    conversation = Conversation(tokens=100, prompt=10, generated=5)
+    return replace(plan, contexts=contexts, conversation=conversation)
+
+
+def test_estimates_of_contexts_that_are_not_made() -> None:
+    """Weights and shared caches belong to the first context; a failure says what failed."""
+    plans = [_of_conversations("plain", DUP), _of_conversations("plain", SEQUENCE)]
+    further = {name: size for name, size in ACCOUNT.items() if name != "weights_bytes"}
+    assert estimates_of(SCRIPTED, plans, TIME_LIMIT_S) == (
+        ({**ACCOUNT, "kv_cache_bytes": 100}, {**further, "kv_cache_bytes": 100}),
+        ({**ACCOUNT, "kv_cache_bytes": 200}, {}),
+    )
+    failure = estimates_of(SCRIPTED, [_of_conversations("abort@estimate0", DUP)], TIME_LIMIT_S)
+    assert isinstance(failure, Failure)
+    assert (failure.kind, failure.phase) == ("crashed", "estimate")
 
 
 def test_a_plan_is_read_in_parts(tmp_path: Path) -> None:

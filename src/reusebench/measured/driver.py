@@ -346,6 +346,9 @@ def main() -> int:
             _prepare(runtime, command, pipes)
         elif command["command"] == "inspect":
             pipes.send("interface", interface=runtime.interface(command["model"]))
+        elif command["command"] == "estimate":
+            accounts = [_estimates(runtime, Plan.from_json(plan)) for plan in command["plans"]]
+            pipes.send("estimated", accounts=accounts)
         else:
             walk = Walk(Plan.from_json(command["plan"]), runtime, pipes)
             for step in walk.steps():
@@ -377,6 +380,23 @@ def _prepare(runtime: Runtime, command: Dict[str, Any], pipes: HarnessPipes) -> 
         )
         prepared[model["digest"]] = preparation and asdict(preparation)
     pipes.send("prepared", models=prepared)
+
+
+def _estimates(runtime: Runtime, plan: Plan) -> List[Dict[str, int]]:
+    """Return the account that each context of a plan would have; nothing is allocated.
+
+    Memory that contexts share belongs to the first of them, as in accounts of real contexts.
+    """
+    estimates: List[Dict[str, int]] = []
+    for index, spec in enumerate(plan.contexts):
+        if spec.mechanism in (SEQUENCE, SHARED_PROMPT):
+            estimates.append({})
+            continue
+        estimate = dict(runtime.estimate(plan.models[spec.model].path, _memory(plan, index)))
+        if spec.source is not None:
+            estimate.pop("weights_bytes", None)
+        estimates.append(estimate)
+    return estimates
 
 
 def _memory(plan: Plan, index: int) -> Memory:

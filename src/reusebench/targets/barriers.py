@@ -23,6 +23,7 @@ __all__ = [
     "Described",
     "DriverFailure",
     "DriverMessage",
+    "Estimated",
     "Frames",
     "Prepared",
     "Preparing",
@@ -156,7 +157,14 @@ class Described(msgspec.Struct, frozen=True, tag_field="event", tag="interface")
     interface: Interface
 
 
-DriverMessage = Union[Barrier, DriverFailure, Preparing, Prepared, Described, Frames]
+class Estimated(msgspec.Struct, frozen=True, tag_field="event", tag="estimated"):
+    """The accounts that contexts would have (runtimes.base.Runtime.estimate)."""
+
+    #: Per plan, the account of each context, which is empty if another one's includes it.
+    accounts: tuple[tuple[dict[str, int], ...], ...]
+
+
+DriverMessage = Union[Barrier, DriverFailure, Preparing, Prepared, Described, Estimated, Frames]
 
 
 class BarrierReading(msgspec.Struct):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +18,7 @@ from reusebench.targets.barriers import (
     BarrierReading,
     Described,
     DriverMessage,
+    Estimated,
     Frames,
     Prepared,
     Preparing,
@@ -31,6 +32,7 @@ from reusebench.targets.protocol.base import PYTHON_PROTOCOL
 from reusebench.targets.protocol.expected import (
     MOST_PREPARING,
     UnexpectedMessage,
+    check_estimated,
     check_interface,
     check_prepared,
     unexpected_kind,
@@ -40,6 +42,7 @@ from reusebench.targets.target import Target
 __all__ = [
     "Listener",
     "MeasuredRun",
+    "estimates_of",
     "interface_of",
     "prepare_models",
     "run_plan",
@@ -308,6 +311,30 @@ def interface_of(
         except UnexpectedMessage as error:
             conversation.fail_broken(step, error.problem)
         return message.interface
+    return attempt.failure
+
+
+def estimates_of(
+    target: Target, plans: Sequence[Plan], time_limit_s: float
+) -> tuple[tuple[dict[str, int], ...], ...] | Failure:
+    """Return the account of each context of the plans, which are of one runtime.
+
+    A process of the runtime computes them; it makes no context.
+    """
+    step = Step("estimate")
+    reach = Reach.of_models(model for plan in plans for model in plan.models)
+    with _failing(step) as attempt, _started(target, reach) as process:
+        there = [target.machine.plan_there(plan) for plan in plans]
+        conversation = Conversation(target, process, time_limit_s)
+        conversation.write(PYTHON_PROTOCOL.estimate(there), step)
+        message = conversation.read(step, time_limit_s)
+        try:
+            if not isinstance(message, Estimated):
+                raise unexpected_kind(message, "estimated")
+            check_estimated(message.accounts, plans)
+        except UnexpectedMessage as error:
+            conversation.fail_broken(step, error.problem)
+        return message.accounts
     return attempt.failure
 
 

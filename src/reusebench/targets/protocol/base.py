@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Protocol
 
@@ -78,6 +78,11 @@ class PythonDriverProtocol:
             inputs = [asdict(tensor) for tensor in model.inputs]
             files.append({"path": model.path, "digest": model.digest, "inputs": inputs})
         return _line({"command": "prepare", "runtime": runtime, "models": files, "folder": folder})
+
+    def estimate(self, plans: Sequence[Plan]) -> bytes:
+        """Return the command that asks for the accounts of plans without making their contexts."""
+        plans_in_json = [plan.to_json() for plan in plans]
+        return _line({"command": "estimate", "runtime": plans[0].runtime, "plans": plans_in_json})
 
     def decode(self, line: bytes) -> DriverMessage:
         """Return the message of a line of JSON."""

@@ -33,6 +33,7 @@ __all__ = [
     "Span",
     "UnexpectedMessage",
     "check_barrier",
+    "check_estimated",
     "check_failure",
     "check_interface",
     "check_prepared",
@@ -267,10 +268,14 @@ def _check_versions(data: StepData) -> None:
         _require(len(version) <= _MOST_VERSION_CHARACTERS, name, version)
 
 
-def _check_memory(data: StepData) -> None:
-    _require(len(data.account) <= _MOST_COMPONENTS, "account", data.account)
-    for name in data.account:
+def _check_account(account: Mapping[str, int]) -> None:
+    _require(len(account) <= _MOST_COMPONENTS, "account", account)
+    for name in account:
         _require(bool(_NAME.fullmatch(name)), "account", name)
+
+
+def _check_memory(data: StepData) -> None:
+    _check_account(data.account)
     _require(len(data.allocations) <= _MOST_ALLOCATIONS, "allocations", len(data.allocations))
     for allocation in data.allocations:
         _require(allocation.kind in _ALLOCATION_KINDS, "allocations", allocation.kind)
@@ -409,6 +414,16 @@ def check_prepared(
             _require(0 <= number <= _MOST, "node_order", number)
         if order.reason is not None:
             _check_reason("failed", order.reason)
+
+
+def check_estimated(accounts: Sequence[Sequence[Mapping[str, int]]], plans: Sequence[Plan]) -> None:
+    """Raise UnexpectedMessage unless each context of the plans has an account."""
+    _require(len(accounts) == len(plans), "accounts", len(accounts))
+    for of_plan, plan in zip(accounts, plans):
+        _require(len(of_plan) == len(plan.contexts), "accounts", len(of_plan))
+        for account in of_plan:
+            _check_account(account)
+            _require(all(0 <= size <= _MOST for size in account.values()), "accounts", account)
 
 
 def check_interface(interface: Interface) -> None:
