@@ -151,7 +151,8 @@ _ONLY = {
 #: behind it.
 _LAYERS = {
     "measured": (
-        "messages runtimes plan failures heap usage schedule conversations streams driver versions launch start"
+        "messages runtimes plan failures heap usage schedule conversations streams driver versions"
+        " launch start"
     ),
     "system": "package option_names files interrupts processes cache user_files",
     "apply": (

@@ -23,7 +23,14 @@ from reusebench.storage.formatting import (
     percent,
     seconds,
 )
-from reusebench.storage.metrics import BYTES, NANOSECONDS, PER_SECOND, PERCENT, Metric
+from reusebench.storage.metrics import (
+    BYTES,
+    NANOSECONDS,
+    PER_SECOND,
+    PERCENT,
+    TOKENS_PER_SECOND,
+    Metric,
+)
 
 __all__ = [
     "EMPTY",
@@ -64,6 +71,7 @@ _SHOWN = {
     BYTES: ("MiB", MIB, 2),
     NANOSECONDS: ("ms", 10**6, 3),
     PER_SECOND: ("/s", 1, 2),
+    TOKENS_PER_SECOND: ("tokens/s", 1, 2),
     PERCENT: ("%", 1, 2),
 }
 #: Units for values that are not zero, but would be shown as zero.
@@ -211,6 +219,7 @@ def metric_level(value: float, metric: Metric) -> str:
         BYTES: lambda: mib(figure, metric.is_pinned),
         NANOSECONDS: lambda: milliseconds(figure),
         PER_SECOND: lambda: per_second(figure),
+        TOKENS_PER_SECOND: lambda: per_second(figure),
         PERCENT: lambda: percent(figure),
     }
     text = texts[metric.unit]()

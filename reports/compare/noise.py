@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reusebench.storage.metrics import BYTES, NANOSECONDS, PER_SECOND, Metric
+from reusebench.storage.metrics import BYTES, NANOSECONDS, PER_SECOND, TOKENS_PER_SECOND, Metric
 
 #: One run's values of a figure, one per repeat.
 RunValues = Sequence[float]
@@ -42,6 +42,10 @@ _KNOWN_PERCENT = {
     "latency": 10.0,
     "latency_p99": 25.0,
     "throughput": 10.0,
+    "first_token": 10.0,
+    "prompt_speed": 10.0,
+    "generation_speed": 10.0,
+    "generation_speed_all": 10.0,
 }
 #: Degrees of freedom of the known deviations, added to those of the runs at hand (G. K. Smyth,
 #: Linear models and empirical Bayes methods, 2004: the moderated t). With two repeats only, an
@@ -51,7 +55,7 @@ _KNOWN_FREEDOM = 8
 #: divides their pages: with other work, 50.41 MiB became 50.29 for some consecutive runs. Speed
 #: depends on the clock and, on a virtual machine, on its neighbours: over 220 quiet runs, medians
 #: of latency changed by 11 %.
-_LEAST_RUN_PERCENT = {BYTES: 0.1, NANOSECONDS: 3.0, PER_SECOND: 3.0}
+_LEAST_RUN_PERCENT = {BYTES: 0.1, NANOSECONDS: 3.0, PER_SECOND: 3.0, TOKENS_PER_SECOND: 3.0}
 #: Mean distance of two normal values, in standard deviations.
 _MEAN_DISTANCE = 2 / math.pi**0.5
 

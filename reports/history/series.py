@@ -22,8 +22,11 @@ HISTORY_METRICS = (
     "application_memory",
     "application_memory_trimmed_over_baseline",
     "npu_memory",
+    "kv_cache",
     "latency",
     "throughput",
+    "first_token",
+    "generation_speed_all",
 )
 #: Conditions that separate series: figures of two machines have no common level.
 _SEPARATING = ("board", "chip")

@@ -34,8 +34,10 @@ from reusebench.scenarios.catalogue import (
     FRAMES_4K,
     FRAMES_1080P,
     SCENARIOS,
+    SESSIONS,
     Parameters,
     find_scenario,
+    scenarios_of,
 )
 from reusebench.scenarios.catalogue import STREAMS as OF_STREAMS
 from reusebench.storage.memory_shortage import Shortage
@@ -487,7 +489,7 @@ def npu_run(
     """Write a run of each mechanism on the NPU; a shared context is not supported."""
     infos = []
     for scenario in SCENARIOS:
-        if not scenario.is_variant:
+        if not scenario.is_variant and scenario.name not in scenarios_of(SESSIONS):
             failure = NOT_SUPPORTED if scenario.name == "shared_context" else None
             costs = even(90, spread=0.9) if failure is None else []
             run = f"run{number}"

@@ -27,7 +27,7 @@ class ExportedFigure(_Part, frozen=True):
     """A metric of a configuration."""
 
     metric: str
-    #: bytes, ns, 1/s or percent.
+    #: bytes, ns, 1/s, tokens/s or percent.
     unit: str
     median: _Number
     #: Distance of the farthest repeat from the median; null if there is one repeat.

@@ -16,7 +16,14 @@ from pathlib import Path
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.compare.exports.figures import Number, number
 from reusebench.storage.measured_figure import Figure
-from reusebench.storage.metrics import BYTES, NANOSECONDS, PER_SECOND, PERCENT, Metric
+from reusebench.storage.metrics import (
+    BYTES,
+    NANOSECONDS,
+    PER_SECOND,
+    PERCENT,
+    TOKENS_PER_SECOND,
+    Metric,
+)
 from reusebench.storage.runs import CONDITIONS, Configuration, Measured, Run, RunSummary
 
 __all__ = ["LABELS", "current_samples", "dashboard", "newest_of_boards", "past_samples"]
@@ -29,6 +36,7 @@ _BASE_UNITS = {
     BYTES: ("bytes", 1),
     NANOSECONDS: ("seconds", 1_000_000_000),
     PER_SECOND: ("inferences_per_second", 1),
+    TOKENS_PER_SECOND: ("tokens_per_second", 1),
     PERCENT: ("ratio", 100),
 }
 #: Outcome of a configuration that cannot be measured, so it did not fail.

@@ -23,7 +23,7 @@ from reusebench.reports.errors import ReportError
 from reusebench.storage.frames.columns import METRICS_OF, TYPES, UNITS, WIDE_RESULT_COLUMNS
 from reusebench.storage.frames.results import results_frame
 from reusebench.storage.index.database import connect, quoted
-from reusebench.storage.metrics import PER_SECOND, PERCENT
+from reusebench.storage.metrics import FRACTIONAL
 from reusebench.storage.run_file import StoredRun, read_run_file
 from reusebench.storage.runs import RunSummary
 from reusebench.system.files import printable
@@ -55,7 +55,7 @@ def _type_of(column: str) -> str:
     if column == "recorded_at":
         return "TIMESTAMP WITH TIME ZONE"
     if column in UNITS:
-        return "DOUBLE" if UNITS[column] in (PER_SECOND, PERCENT) else "BIGINT"
+        return "DOUBLE" if UNITS[column] in FRACTIONAL else "BIGINT"
     return {"int64": "BIGINT", "bool": "BOOLEAN", "float64": "DOUBLE"}.get(
         TYPES.get(column, "").lower(), "VARCHAR"
     )

@@ -37,8 +37,11 @@ DEFAULT_METRICS = (
     "application_memory_trimmed_over_baseline",
     "application_peak_rss",
     "npu_memory",
+    "kv_cache",
     "latency",
     "throughput",
+    "first_token",
+    "generation_speed_all",
 )
 #: The form of --json, in a file.
 _JSON = "json"

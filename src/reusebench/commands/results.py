@@ -68,7 +68,7 @@ class MetricRow(_Result, frozen=True):
     """A figure that runs are compared by."""
 
     name: str
-    #: bytes, ns, 1/s or percent.
+    #: bytes, ns, 1/s, tokens/s or percent.
     unit: str
     less_is_better: bool
     #: Commands that show it without --metric.

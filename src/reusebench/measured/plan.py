@@ -35,6 +35,7 @@ __all__ = [
     "MOST_CYCLES",
     "MOST_STREAMS",
     "NATIVE_OUTPUT",
+    "OF_COMMON_TOKENS",
     "OF_LANGUAGE_MODELS",
     "OUTPUT",
     "PHYSICAL",
@@ -85,6 +86,8 @@ ADAPTER = "adapter"
 
 #: Mechanisms of language models.
 OF_LANGUAGE_MODELS = (SEQUENCE, SHARED_PROMPT, RESTORED_PROMPT, ADAPTER)
+#: Those that compute the common tokens of prompts once.
+OF_COMMON_TOKENS = (SHARED_PROMPT, RESTORED_PROMPT)
 MECHANISMS = (
     LOAD,
     DUP,
@@ -442,7 +445,7 @@ class Plan:
                 f"{context.mechanism} is for language models, and the plan has no conversation",
                 index,
             )
-        if context.mechanism in (SHARED_PROMPT, RESTORED_PROMPT) and not self.conversation.common:
+        if context.mechanism in OF_COMMON_TOKENS and not self.conversation.common:
             raise self._refusal(
                 f"{context.mechanism} needs tokens that the prompts have in common: give their"
                 " number in common",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional
 
+from reusebench.measured.plan import Plan
 from reusebench.storage.metrics import METRICS
 from reusebench.storage.recorded_program import Phase, Program
 from reusebench.storage.result import Result
@@ -53,12 +54,21 @@ class ConfigurationRow(NamedTuple):
     failure: Optional[str]
     busy_percent: float
     memory_short: bool
+    #: Language models only: the conversations of the plan, and their tokens.
+    sessions: Optional[int] = None
+    tokens: Optional[int] = None
+    prompt_tokens: Optional[int] = None
+    generated_tokens: Optional[int] = None
+    common_tokens: Optional[int] = None
+    #: The runtime's own options of any context, with ";" between them.
+    options: str = ""
 
 
 def row_of_result(run: RunSummary, measured: Measured, info: Result) -> ConfigurationRow:
     """Return the row of a result of a scenario; `measured` is its summary."""
     configuration = measured.configuration
     conditions = measured.conditions
+    conversation = info.plan.conversation
     return ConfigurationRow(
         **{**_facts_of_run(run), "board": conditions["board"]},
         kind="scenario",
@@ -81,6 +91,12 @@ def row_of_result(run: RunSummary, measured: Measured, info: Result) -> Configur
         failure=str(info.failure) if info.failure else None,
         busy_percent=measured.busy_percent,
         memory_short=bool(measured.shortage_signs),
+        sessions=len(info.plan.contexts) if conversation else None,
+        tokens=conversation.tokens if conversation else None,
+        prompt_tokens=conversation.prompt if conversation else None,
+        generated_tokens=conversation.generated if conversation else None,
+        common_tokens=conversation.common if conversation else None,
+        options=";".join(_options(info.plan)),
     )
 
 
@@ -109,6 +125,14 @@ def row_of_program(run: RunSummary, program: Program) -> ConfigurationRow:
         busy_percent=max((repeat.idle_cpu_percent for repeat in program.repeats), default=0.0),
         memory_short=bool(program.shortage_signs),
     )
+
+
+def _options(plan: Plan) -> list[str]:
+    """Return the distinct options of all contexts, in the order of the plan."""
+    options: dict[str, None] = {}
+    for context in plan.contexts:
+        options.update(dict.fromkeys(context.options))
+    return list(options)
 
 
 def _facts_of_run(run: RunSummary) -> dict[str, Any]:

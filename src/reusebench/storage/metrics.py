@@ -11,11 +11,13 @@ from reusebench.system.option_names import nearest
 
 __all__ = [
     "BYTES",
+    "FRACTIONAL",
     "LATENCY",
     "METRICS",
     "NANOSECONDS",
     "PERCENT",
     "PER_SECOND",
+    "TOKENS_PER_SECOND",
     "Metric",
     "UnknownMetric",
     "find_metric",
@@ -26,10 +28,21 @@ LATENCY = "latency"
 BYTES = "bytes"
 NANOSECONDS = "ns"
 PER_SECOND = "1/s"
+TOKENS_PER_SECOND = "tokens/s"
 PERCENT = "percent"
+#: Units of figures that are no whole numbers.
+FRACTIONAL = (PER_SECOND, TOKENS_PER_SECOND, PERCENT)
 
 #: Suffix of a column's name, by unit.
-_SUFFIXES = {BYTES: "bytes", NANOSECONDS: "ns", PER_SECOND: "per_s", PERCENT: "percent"}
+_SUFFIXES = {
+    BYTES: "bytes",
+    NANOSECONDS: "ns",
+    PER_SECOND: "per_s",
+    TOKENS_PER_SECOND: "tokens_per_s",
+    PERCENT: "percent",
+}
+#: Keys of the latencies of one model.
+_LATENCIES = ("latency_median_ns", "latency_p99_ns")
 #: Page of the kernel's counters: a figure may change by one page for no reason of ours.
 _PAGE_BYTES = 4096
 #: The figure that application memory is in results that count it by PSS.
@@ -53,7 +66,8 @@ class Metric:
     less_is_better: bool = True
     #: Another key of the part, which is subtracted repeat by repeat.
     minus: str | None = None
-    #: Whether a shortage of memory leaves it unchanged: buffers of an NPU are never evicted.
+    #: Whether a shortage of memory leaves it unchanged: buffers of an NPU are never evicted, and a
+    #: runtime's own account has no pages.
     is_pinned: bool = False
     #: Whether it is computed from application memory: results that count that by PSS have none,
     #: since the two are not comparable.
@@ -62,7 +76,7 @@ class Metric:
     @property
     def is_latency(self) -> bool:
         """Whether it is a latency, which results with several models do not have as one figure."""
-        return self.unit == NANOSECONDS
+        return self.key in _LATENCIES
 
     @property
     def column(self) -> str:
@@ -118,6 +132,10 @@ def _pinned(name: str) -> Metric:
     return Metric(name, "memory", f"{name}_bytes", BYTES, resolution=0, is_pinned=True)
 
 
+def _tokens(name: str, key: str) -> Metric:
+    return Metric(name, "speed", key, TOKENS_PER_SECOND, resolution=0, less_is_better=False)
+
+
 #: All metrics, in the order of every table. docs/reference/results.md defines those of scenarios,
 #: docs/reference/record.md those of programs.
 METRICS = (
@@ -155,6 +173,12 @@ METRICS = (
         "throughput", "speed", "throughput_per_s", PER_SECOND, resolution=0, less_is_better=False
     ),
     Metric("frames_lost", "speed", "frames_lost_percent", PERCENT, resolution=_FRAMES_PERCENT),
+    _pinned("kv_cache"),
+    _pinned("scratch"),
+    Metric("first_token", "speed", "first_token_ns", NANOSECONDS, resolution=1),
+    _tokens("prompt_speed", "prompt_tokens_per_s"),
+    _tokens("generation_speed", "generated_tokens_per_s"),
+    _tokens("generation_speed_all", "all_generated_tokens_per_s"),
 )
 
 

@@ -109,6 +109,10 @@ class MemoryFigures(msgspec.Struct, frozen=True, kw_only=True):
     hugetlb_memory_bytes: _Bytes = ()
     held_memory_bytes: _Bytes = ()
     dmabuf_memory_bytes: _Bytes = ()
+    #: Language models only, by the runtime's own account of all contexts: the keys and values of
+    #: the tokens, and the buffers in which it computes.
+    kv_cache_bytes: _Bytes = ()
+    scratch_bytes: _Bytes = ()
 
     def __post_init__(self) -> None:
         """Refuse a repeat with only some of the figures OF_STEADY_STATE."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import NamedTuple, Optional
 
 from reusebench.storage.measured_figure import Figure
@@ -125,8 +126,14 @@ def summary_of(result: Result, file: StoredRun) -> ResultSummary:
 
 
 def workload_of(result: Result) -> str | None:
-    """Return the task of the streams as JSON, equal wherever the video lies; None without any."""
+    """Return the task of streams or conversations as JSON, equal wherever a video lies.
+
+    None if contexts only infer.
+    """
     schedule = result.plan.schedule
+    conversation = result.plan.conversation
+    if conversation is not None:
+        return json.dumps(asdict(conversation))
     if schedule is None:
         return None
     return json.dumps(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reusebench.measured.messages import Message
-from reusebench.measured.plan import Plan
+from reusebench.measured.plan import OF_COMMON_TOKENS, Plan
 from reusebench.storage.metrics import LATENCY, METRICS, Metric
 from reusebench.storage.recorded_program import Phase, Program
 from reusebench.storage.result import Result
@@ -72,7 +72,8 @@ class Configuration:
     target: str
     #: Name of the scenario or the program.
     name: str
-    #: Streams and contexts per stream, "4 x 3", or the phase of a program.
+    #: Streams and contexts per stream, "4 x 3", and the tokens of language models; or the phase of
+    #: a program.
     detail: str
     #: Distinct names of the models.
     models: tuple[str, ...] = ()
@@ -244,7 +245,7 @@ def _measured_result(result: Result, board: str) -> Measured:
         runtime=result.runtime,
         target=result.target,
         name=result.scenario,
-        detail=f"{result.streams} x {result.contexts}",
+        detail=_detail(result),
         models=tuple(dict.fromkeys(model.name for model in result.models)),
     )
     original = None
@@ -271,6 +272,21 @@ def _measured_result(result: Result, board: str) -> Measured:
         original=original,
         counted_by=result.counted_by,
     )
+
+
+def _detail(result: Result) -> str:
+    contexts = f"{result.streams} x {result.contexts}"
+    conversation = result.plan.conversation
+    if conversation is None:
+        return contexts
+    tokens = (
+        f"{contexts}, {conversation.tokens} tokens, prompt {conversation.prompt},"
+        f" generated {conversation.generated}"
+    )
+    mechanisms = {context.mechanism for context in result.plan.contexts}
+    if mechanisms.isdisjoint(OF_COMMON_TOKENS):
+        return tokens
+    return f"{tokens}, common {conversation.common}"
 
 
 def _measured_latencies(result: Result, whole: Measured) -> Iterator[Measured]:
@@ -322,10 +338,15 @@ def plan_digest(plan: Plan) -> str:
         del common[name]
     for context in common["contexts"]:
         del context["name"]
+        # A digest does not change with fields that the plan makes no use of.
+        if not context["unified_cache"]:
+            del context["unified_cache"]
     if not plan.chains:
         del common["chains"]
     if plan.cycles is None:
         del common["cycles"]
+    if plan.conversation is None:
+        del common["conversation"]
     if plan.schedule is None:
         del common["schedule"]
     elif plan.schedule.video:

@@ -77,6 +77,7 @@ _CONFIGURATION = [
         "outcome",
     ),
     *("failure", "busy_percent", "memory_short"),
+    *("sessions", "tokens", "prompt_tokens", "generated_tokens", "common_tokens", "options"),
 ]
 _FIGURE = ["metric", "unit", "value"]
 _MEMORY = "application_memory_bytes"

@@ -135,6 +135,23 @@ def npu_memory(repeat: Repeat) -> int | None:
     return repeat.npu.total_bytes if repeat.npu else None
 
 
+def _accounted(component: str) -> RepeatFigure:
+    """Return the figure of a component in the runtime's own account of all contexts.
+
+    None if no context has it, or contexts come and go.
+    """
+
+    def figure(repeat: Repeat) -> int | None:
+        if repeat.last("cycle"):
+            return None
+        inferred = repeat.of_contexts("first_inference")
+        sizes = [barrier.data.account.get(component) for barrier in inferred]
+        known = [size for size in sizes if size is not None]
+        return sum(known) if known else None
+
+    return figure
+
+
 #: Key: field of storage.result.MemoryFigures; the figures that do not depend on how application
 #: memory is counted.
 _OTHER_FIGURES: Mapping[str, RepeatFigure] = {
@@ -150,6 +167,8 @@ _OTHER_FIGURES: Mapping[str, RepeatFigure] = {
     "npu_memory_bytes": npu_memory,
     "npu_peak_bytes": lambda repeat: repeat.npu.peak_bytes if repeat.npu else None,
     "npu_left_bytes": lambda repeat: repeat.npu.left_bytes if repeat.npu else None,
+    "kv_cache_bytes": _accounted("kv_cache_bytes"),
+    "scratch_bytes": _accounted("scratch_bytes"),
 }
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from reusebench.storage.configuration_row import Figures
 from reusebench.storage.frames.columns import TYPES, UNITS
 from reusebench.storage.frames.configurations import texts
-from reusebench.storage.metrics import PER_SECOND, PERCENT
+from reusebench.storage.metrics import FRACTIONAL
 
 __all__ = ["NONE", "Kind", "Rows"]
 
@@ -175,7 +175,7 @@ class Rows:
 
 def _in_unit(name: str, values: _Floats) -> Any:
     """Return the values of a metric: rates and shares as they are, others as whole numbers."""
-    if UNITS[name] in (PER_SECOND, PERCENT):
+    if UNITS[name] in FRACTIONAL:
         return values
     is_missing = ~(np.abs(values) < _MOST)  # NaN too
     return pd.arrays.IntegerArray(np.where(is_missing, 0, values).astype("int64"), is_missing)

@@ -29,6 +29,11 @@ FACTS = tuple(
 _TYPES = {
     "streams": "BIGINT",
     "contexts": "BIGINT",
+    "sessions": "BIGINT",
+    "tokens": "BIGINT",
+    "prompt_tokens": "BIGINT",
+    "generated_tokens": "BIGINT",
+    "common_tokens": "BIGINT",
     "npu_memory_limit_bytes": "BIGINT",
     "busy_percent": "DOUBLE",
     "memory_short": "BOOLEAN",
