@@ -28,6 +28,7 @@ from reusebench.measured.plan import (
     SHARED_PROMPT,
     WEIGHTS,
     Context,
+    Conversation,
     Cycles,
     Plan,
 )
@@ -38,6 +39,7 @@ from reusebench.scenarios.layouts import (
     LayoutFunction,
     Parameters,
     TooFewModels,
+    TooFewTokens,
     bound,
     combined,
     contexts_of,
@@ -87,6 +89,7 @@ __all__ = [
     "Parameters",
     "Scenario",
     "TooFewModels",
+    "TooFewTokens",
     "find_scenario",
     "first_look",
     "name_of_plan",
@@ -94,6 +97,7 @@ __all__ = [
     "option_scenario",
     "question_of",
     "scenarios_of",
+    "suits",
     "without_reuse",
 ]
 
@@ -125,10 +129,15 @@ MODEL_SETS = (
     MERGED,
 )
 
+_OF_LANGUAGE_MODELS = (SESSIONS, ADAPTERS, MERGED)
+
 #: The question of the runtimes' own options, and its baseline. Each option is a scenario that has
 #: the option as its name.
 OPTIONS = "options"
 DEFAULT_OPTIONS = "default_options"
+
+#: Room of a conversation in scenarios with cycles. llama.cpp rounds a context up to 256 tokens.
+_CYCLE_TOKENS = 256
 
 
 @dataclass(frozen=True)
@@ -176,10 +185,21 @@ class Scenario:
                 schedule=parameters.schedule if self.has_streams else None,
                 cycles=_cycles(self.cycles, parameters) if self.cycles else None,
                 fills=self.fills,
-                conversation=layout.conversation or parameters.conversation,
+                conversation=self._conversation(layout.conversation or parameters.conversation),
             )
             plans.append(plan)
         return plans
+
+    def _conversation(self, conversation: Optional[Conversation]) -> Optional[Conversation]:
+        """Return the conversation; in cycles each turn fills its context, so that a leak of tokens
+        shows.
+        """
+        if conversation is None or self.cycles is None:
+            return conversation
+        tokens = min(conversation.tokens, _CYCLE_TOKENS)
+        generated = min(conversation.generated, tokens // 2)
+        prompt = tokens - generated
+        return Conversation(tokens, prompt, generated, min(conversation.common, prompt - 1))
 
 
 def _cycles(kind: str, parameters: Parameters) -> Cycles:
@@ -324,6 +344,13 @@ _FIRST_LOOK = (
     "lean_internal",
     "lean",
 )
+#: What --quick measures of language models: the ways with most to save.
+_FIRST_LOOK_OF_SESSIONS = (
+    "sessions_loaded",
+    "sessions_contexts",
+    "sessions_sequences",
+    "sessions_shared_prompt",
+)
 #: What --quick measures besides, with frames: of one model, and of several in turn.
 _FIRST_LOOK_OF_ONE = ("streams_no_reuse_one_model", "streams_full_dup")
 _FIRST_LOOK_OF_SEVERAL = ("no_reuse", "partial_dup", "streams_no_reuse", "streams_partial_dup")
@@ -374,10 +401,22 @@ def scenarios_of(question: str) -> list[str]:
     return names
 
 
+def suits(name: str, has_conversations: bool) -> bool:
+    """Whether a scenario is one for language models, or for other models; some are for both."""
+    scenario = find_scenario(name)
+    if scenario.model_set in _OF_LANGUAGE_MODELS:
+        return has_conversations
+    if not has_conversations:
+        return True
+    if scenario.cycles:
+        return scenario.cycles != IO_MEMORY
+    return DEFAULT_OPTIONS in (scenario.name, scenario.baseline)
+
+
 def first_look(model_files: int) -> tuple[str, ...]:
     """Return the scenarios of --quick for this number of --model."""
     others = _FIRST_LOOK_OF_SEVERAL if model_files > 1 else _FIRST_LOOK_OF_ONE
-    return (*_FIRST_LOOK, *others)
+    return (*_FIRST_LOOK, *_FIRST_LOOK_OF_SESSIONS, *others)
 
 
 def option_scenario(option: str) -> Scenario:

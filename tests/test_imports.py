@@ -166,7 +166,7 @@ _LAYERS = {
     ),
     "harness": (
         "errors extras former_names selection machine_info memory_gate gate_reports settings plans"
-        " clock standard_output"
+        " conversations clock standard_output"
         " progress measuring subjects result_text figure_properties effort model_request"
         " benchmark_plugin bench_options overrides session_run board_worker session fleet measure"
         " plugin all_questions"
@@ -177,8 +177,8 @@ _LAYERS = {
         " sources observer environment"
     ),
     "models": (
-        "errors weight_files inputs networks platforms recipe built_files conversion onnx rknn"
-        " megengine ncnn mnn litert inspection __init__"
+        "errors model_kinds weight_files inputs networks platforms recipe built_files conversion onnx"
+        " rknn megengine ncnn mnn litert inspection __init__"
     ),
     "recorder": (
         "errors signals pace phases marker marks moments process_tree phase_figures share_changes"

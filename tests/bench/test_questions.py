@@ -15,13 +15,20 @@ from reusebench.scenarios.catalogue import (
     find_scenario,
     first_look,
     scenarios_of,
+    suits,
 )
 from tests.bench.bench_process import BENCH_LIMIT_S, start_pytest
 from tests.helpers.support import CHECKOUT
 
 pytestmark = pytest.mark.process
 
-_FIRST_LOOK = first_look(model_files=0)
+
+def _first_look(model_files: int) -> tuple[str, ...]:
+    """Return the scenarios of --quick on a runtime without conversations."""
+    return tuple(name for name in first_look(model_files) if suits(name, False))
+
+
+_FIRST_LOOK = _first_look(model_files=0)
 #: Modules whose scenarios are those of the user's files, or the runtimes' own options.
 _PLANS = "bench.test_plans"
 _OPTIONS = "bench.test_options"
@@ -77,7 +84,7 @@ def _collected(*arguments: str) -> tuple[int, str]:
     [
         (("bench/",), _FIRST_LOOK),
         (("bench/", "--model=a.onnx"), _FIRST_LOOK),
-        (("bench/", "--model=a.onnx", "--model=b.onnx"), first_look(2)),
+        (("bench/", "--model=a.onnx", "--model=b.onnx"), _first_look(2)),
         (("bench/", "-k", "test_leaks"), tuple(scenarios_of("leaks"))),
         (("bench/test_leaks.py::test_leaks[onnxruntime-cycles_dups]",), ("cycles_dups",)),
         (("bench/", "bench/test_leaks.py"), (*_FIRST_LOOK, *scenarios_of("leaks"))),

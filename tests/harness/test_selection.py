@@ -28,6 +28,7 @@ from tests.helpers.support import own_environment
 def _selection(*arguments: object) -> Selection:
     parser = argparse.ArgumentParser(exit_on_error=False)
     add_selection_options(parser.add_argument)
+    parser.add_argument("--model", action="append", type=Path)
     return selection_of(parser.parse_args([str(argument) for argument in arguments]))
 
 

@@ -8,12 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reusebench.harness.benchmark_plugin import add_storage_option
-from reusebench.harness.effort import CONTEXTS, DEFAULT, QUICK, SOAK_S, STREAMS, Effort
+from reusebench.harness.conversations import MOST_TOKENS, ConversationRequest
+from reusebench.harness.effort import (
+    CONTEXTS,
+    DEFAULT,
+    QUICK,
+    SESSIONS,
+    SOAK_S,
+    STREAMS,
+    Effort,
+)
 from reusebench.harness.errors import UserError
 from reusebench.harness.former_names import Add, with_former_names
 from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.memory_gate import add_gate_options
-from reusebench.harness.model_request import TIME_LIMIT_S, parse_resolution, parse_shape
+from reusebench.harness.model_request import (
+    TIME_LIMIT_S,
+    parse_adapter,
+    parse_resolution,
+    parse_shape,
+)
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_files
 from reusebench.harness.selection import add_selection_options, chip_of, host_of
@@ -38,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_options",
+    "conversation_remark",
     "declare_options",
     "resolve_plan_files",
     "resolve_settings",
@@ -53,6 +68,22 @@ _SAMPLE_HZ = 200.0
 _LONGEST_STEP_S = 86_400
 #: Number of characters of a wrong value that an error repeats.
 _LONGEST_SHOWN = 40
+#: Options whose values a plan has.
+_NAMES_IN_PLANS = (
+    "model",
+    "resolution",
+    "shape",
+    "inputs",
+    "streams",
+    "contexts",
+    "sessions",
+    "tokens",
+    "prompt",
+    "generated",
+    "common",
+    "adapter",
+    "session_option",
+)
 
 
 def _number(kind: Callable[[str], float], least: float, most: float) -> Callable[[str], float]:
@@ -96,6 +127,7 @@ def declare_options(group: Callable[[str], Add]) -> None:
     """Declare the options; `group` returns the function that adds one to the group of a title."""
     _add_layout_options(with_former_names(group("what to measure")))
     _add_model_options(with_former_names(group("which model")))
+    _add_conversation_options(with_former_names(group("language models")))
     add_selection_options(with_former_names(group("where")))
     _add_effort_options(with_former_names(group("how often, how long")))
     results = with_former_names(group("results"))
@@ -184,6 +216,54 @@ def _add_model_options(add: Add) -> None:
     )
 
 
+def _add_conversation_options(add: Add) -> None:
+    conversation = DEFAULT.conversation
+    add(
+        "--sessions",
+        metavar="N",
+        type=_count,
+        help=f"Conversations at once. Default: {SESSIONS}.",
+    )
+    for name, least, meaning in (
+        ("tokens", 2, "Tokens that each has room for"),
+        ("prompt", 1, "Tokens of its prompt"),
+        ("generated", 1, "Tokens that it generates"),
+        ("common", 0, "Tokens that all prompts begin with"),
+    ):
+        add(
+            f"--{name}",
+            metavar="N",
+            type=_number(int, least, MOST_TOKENS),
+            help=f"{meaning}. Default: {getattr(conversation, name)}.",
+        )
+    add(
+        "--adapter",
+        action="append",
+        metavar="FILE[,MERGED]",
+        type=parse_adapter,
+        help=(
+            "Adapter (LoRA) over --model, and the model that it is merged into; repeatable."
+            " Default: built in."
+        ),
+    )
+    add(
+        "--session-option",
+        action="append",
+        metavar="NAME=VALUE",
+        type=_option,
+        help="The runtime's own, of every context: cache_type=q8_0. Repeatable.",
+    )
+
+
+def _option(text: str) -> str:
+    """Return an option of a runtime; raise argparse.ArgumentTypeError unless it has a value."""
+    if not all(text.partition("=")):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not valid; valid: NAME=VALUE, such as cache_type=q8_0"
+        )
+    return text
+
+
 def _add_effort_options(add: Add) -> None:
     add(
         "--repeats",
@@ -197,7 +277,10 @@ def _add_effort_options(add: Add) -> None:
         "--rounds",
         metavar="N",
         type=_number(int, 1, MOST_INFERENCES),
-        help=f"Timed inferences of each context. Default: {DEFAULT.rounds}.",
+        help=(
+            f"Timed inferences of each context. Default: {DEFAULT.rounds}; language models:"
+            f" {DEFAULT.turns}."
+        ),
     )
     add(
         "--cycles",
@@ -260,6 +343,11 @@ def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) 
     problem = excess(streams * contexts, rounds, streams, option.fps)
     if problem:
         raise UserError(f"{problem}. Lower --streams, --contexts, --rounds or --fps")
+    sessions = option.sessions or SESSIONS
+    turns = option.rounds or effort.turns
+    problem = excess(sessions, turns)
+    if problem:
+        raise UserError(f"{problem}. Lower --sessions or --rounds")
     chip = chip_of(targets)
     return Settings(
         streams=streams,
@@ -276,7 +364,21 @@ def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) 
         cycles=option.cycles or effort.cycles,
         cycle_inferences=option.cycle_inferences or effort.cycle_inferences,
         most_contexts=option.most_contexts,
+        sessions=sessions,
+        conversation=_conversation_request(option).conversation(effort.conversation),
+        turns=turns,
+        cycle_turns=option.cycle_inferences or effort.cycle_turns,
+        session_options=tuple(dict.fromkeys(option.session_option or ())),
     )
+
+
+def conversation_remark(option: argparse.Namespace) -> str:
+    """Return a remark on numbers of the conversation that the user did not give; may be empty."""
+    return _conversation_request(option).remark(_effort(option).conversation)
+
+
+def _conversation_request(option: argparse.Namespace) -> ConversationRequest:
+    return ConversationRequest(option.tokens, option.prompt, option.generated, option.common)
 
 
 def resolve_videos(option: argparse.Namespace, targets: Mapping[str, Target], pins: Pins) -> Videos:
@@ -286,10 +388,11 @@ def resolve_videos(option: argparse.Namespace, targets: Mapping[str, Target], pi
 
 def resolve_plan_files(option: argparse.Namespace) -> tuple[PlanFile, ...]:
     """Return the user's plans; raise UserError if a file is wrong, or an option contradicts it."""
-    for name in ("model", "resolution", "shape", "inputs", "streams", "contexts"):
+    for name in _NAMES_IN_PLANS:
         if option.plan and getattr(option, name):
+            words = name.replace("_", "-")
             raise UserError(
-                f"--plan says itself what --{name} says: leave --{name} out, or change the file"
+                f"--plan says itself what --{words} says: leave --{words} out, or change the file"
             )
     return read_plan_files(option.plan or ())
 

@@ -6,16 +6,20 @@ from dataclasses import dataclass
 
 from reusebench.harness.measuring.models.model_sets import BuiltIn
 from reusebench.harness.settings import StreamPace
+from reusebench.measured.plan import Conversation
 from reusebench.video.clip import Clip
 
-__all__ = ["CONTEXTS", "DEFAULT", "QUICK", "SOAK_S", "STREAMS", "Effort"]
+__all__ = ["CONTEXTS", "DEFAULT", "QUICK", "SESSIONS", "SOAK_S", "STREAMS", "Effort"]
 
 #: Number of streams.
 STREAMS = 4
 #: Number of contexts per stream.
 CONTEXTS = 3
+#: Number of conversations with a language model.
+SESSIONS = 4
 #: Streams that run as long as this or longer run once, unless --repeats says otherwise.
 SOAK_S = 600.0
+_CONVERSATION = Conversation(tokens=1024, prompt=128, generated=16, common=96)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,12 @@ class Effort:
     #: Inferences in a cycle of them. A pool of 1 MiB that leaks every 500th inference grows three
     #: times in 20 cycles.
     cycle_inferences: int = 100
+    #: Language models only.
+    conversation: Conversation = _CONVERSATION
+    #: Timed turns of each conversation. A turn is longer than an inference of other models.
+    turns: int = 3
+    #: Turns in a cycle of them.
+    cycle_turns: int = 4
 
 
 #: Less than 6 minutes of ONNX Runtime on 2 cores. Most configurations have 144 timed inferences or
@@ -76,4 +86,6 @@ QUICK = Effort(
     pace=StreamPace(warm_up_s=0.5, duration_s=2.0),
     clip=Clip(seconds=3),
     cycles=15,
+    conversation=Conversation(tokens=512, prompt=64, generated=8, common=48),
+    turns=2,
 )

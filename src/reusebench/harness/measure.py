@@ -114,13 +114,19 @@ class Measure:
         contexts: Optional[int] = None,
         repeats: Optional[int] = None,
         rounds: Optional[int] = None,
+        sessions: Optional[int] = None,
+        tokens: Optional[int] = None,
+        prompt: Optional[int] = None,
+        generated: Optional[int] = None,
+        common: Optional[int] = None,
     ) -> Result:
         """Return the result of a scenario, by its name, or of a plan.
 
         `runtime` is the first one of the session by default. `model` is a model file, or several
         that are used in turn; by default those of --model, or the built-in networks. `streams`
         (each with `contexts`), `repeats` (fresh processes) and `rounds` (of inferences) override
-        the options of the same names.
+        the options of the same names; so do `sessions`, `tokens`, `prompt`, `generated` and
+        `common` for language models.
 
         A mistake in the arguments fails the test with a sentence.
 
@@ -129,7 +135,18 @@ class Measure:
         files = [model] if isinstance(model, (str, os.PathLike)) else list(model or ())
         benchmark = next(self._benchmarks)
         try:
-            overrides = Overrides(tuple(map(Path, files)), streams, contexts, repeats, rounds)
+            overrides = Overrides(
+                tuple(map(Path, files)),
+                streams,
+                contexts,
+                repeats,
+                rounds,
+                sessions,
+                tokens,
+                prompt,
+                generated,
+                common,
+            )
             runtime = self._session.runtime(runtime)
             subject = self._session.subject(scenario)
             stored = self._session.measure(benchmark, self._clock, runtime, subject, overrides)

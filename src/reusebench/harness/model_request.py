@@ -9,7 +9,7 @@ from pathlib import Path
 
 from reusebench.harness.effort import DEFAULT, QUICK, STREAMS
 from reusebench.harness.errors import UserError
-from reusebench.harness.measuring.models.model_files import InputShape, ModelFile
+from reusebench.harness.measuring.models.model_files import AdapterFile, InputShape, ModelFile
 from reusebench.harness.measuring.models.model_sets import BuiltIn, ModelSets
 from reusebench.harness.measuring.models.user_models import UserModels
 from reusebench.harness.selection import chip_of
@@ -22,6 +22,7 @@ __all__ = [
     "TIME_LIMIT_S",
     "ModelRequest",
     "default_recipes",
+    "parse_adapter",
     "parse_resolution",
     "parse_shape",
     "resolve_model_sets",
@@ -39,6 +40,8 @@ class ModelRequest:
     files: tuple[ModelFile, ...] = ()
     #: The value of each --resolution; empty: built-in models.
     resolutions: tuple[ModelFile, ...] = ()
+    #: The value of each --adapter; empty: built-in ones, unless there are files.
+    adapters: tuple[AdapterFile, ...] = ()
     #: The value of each --shape.
     shapes: tuple[InputShape, ...] = ()
     #: File of --inputs.
@@ -54,8 +57,9 @@ class ModelRequest:
     def of(cls, option: argparse.Namespace) -> ModelRequest:
         """Return the request of pytest's options."""
         return cls(
-            files=tuple(ModelFile(path) for path in option.model or ()),
+            files=tuple(ModelFile.of_path(path) for path in option.model or ()),
             resolutions=tuple(option.resolution or ()),
+            adapters=tuple(option.adapter or ()),
             shapes=tuple(option.shape or ()),
             arrays=option.inputs,
             quantised=not option.float,
@@ -82,12 +86,17 @@ def resolve_model_sets(request: ModelRequest, targets: Mapping[str, Target]) -> 
         targets, request.time_limit_s, request.shapes, request.arrays, request.quantised
     )
     user.check((*request.files, *request.resolutions))
+    if request.adapters and not request.files:
+        raise UserError("--adapter is for a model of yours: add --model FILE, or leave it out")
+    for adapter in request.adapters:
+        user.check(adapter.files)
     return ModelSets(
         built_in=request.built_in,
         streams=request.streams,
         user=user,
         files=request.files,
         resolutions=request.resolutions,
+        adapters=request.adapters,
         chip=chip_of(targets),
     )
 
@@ -101,6 +110,15 @@ def parse_resolution(text: str) -> ModelFile:
     """Return the value of --resolution: FILE[,WEIGHTLESS]."""
     file, _, weightless = text.partition(",")
     return ModelFile(Path(file), "--resolution", Path(weightless) if weightless else None)
+
+
+def parse_adapter(text: str) -> AdapterFile:
+    """Return the value of --adapter: FILE[,MERGED]."""
+    file, _, merged = text.partition(",")
+    return AdapterFile(
+        ModelFile(Path(file), "--adapter"),
+        ModelFile.of_path(Path(merged), "--adapter") if merged else None,
+    )
 
 
 def parse_shape(text: str) -> InputShape:

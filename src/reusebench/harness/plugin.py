@@ -36,7 +36,8 @@ from reusebench.harness.selection import (
 )
 from reusebench.harness.session import NamedConfiguration, Session
 from reusebench.harness.standard_output import StandardOutput, leave_open
-from reusebench.scenarios.catalogue import first_look
+from reusebench.measured.runtimes import RUNTIMES, find_runtime
+from reusebench.scenarios.catalogue import first_look, suits
 from reusebench.storage.board_storage import board_storage
 from reusebench.system.files import keep_writing_to_user
 from reusebench.system.interrupts import handle_signals, ignore_signals
@@ -173,8 +174,14 @@ def _is_free(metafunc: pytest.Metafunc, name: str) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out options of runtimes without options, and with --quick all but the first look."""
+    """Leave out options of runtimes without options, scenarios of other models than a runtime's,
+    and with --quick all but the first look.
+    """
     items[:] = [item for item in items if not _is_without_option(item)]
+    suitable = [item for item in items if _suits(item)]
+    if items and not suitable:
+        raise pytest.UsageError(_none_suits(config))
+    items[:] = suitable
     if not config.option.quick or config.option.keyword:
         return
     named = set()
@@ -200,6 +207,34 @@ def _is_question(path: Path) -> bool:
 def _is_without_option(item: pytest.Item) -> bool:
     callspec = getattr(item, "callspec", None)
     return callspec is not None and callspec.params.get("option", "") is None
+
+
+def _suits(item: pytest.Item) -> bool:
+    """Whether the runtime takes part in the scenario, if it is one of bench/."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or not _is_question(item.path):
+        return True
+    runtime = callspec.params.get("runtime")
+    scenario = callspec.params.get("scenario")
+    if runtime is None or scenario is None:
+        return True
+    return suits(scenario, find_runtime(runtime).has_conversations)
+
+
+def _none_suits(config: pytest.Config) -> str:
+    """Return the sentence about a session in which no runtime takes part."""
+    runtimes = config.stash[_RUNTIMES]
+    names = [entry.name for entry in RUNTIMES if entry.has_conversations]
+    if any(find_runtime(name).has_conversations for name in runtimes):
+        return (
+            f"{' and '.join(runtimes)} run language models, which these questions are not about:"
+            " name test_sessions.py, test_options.py or test_leaks.py, or another --runtime"
+        )
+    return (
+        "these questions are about language models: name a runtime for them"
+        f" (--runtime {' or '.join(names)}); `reusebench doctor` says which are installed, and what"
+        " to install"
+    )
 
 
 def _is_one_of(scenarios: Sequence[str], item: pytest.Item) -> bool:

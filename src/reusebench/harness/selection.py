@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from reusebench.harness.errors import UserError
 from reusebench.harness.former_names import Add
-from reusebench.measured.runtimes import RUNTIMES, UnknownRuntime, find_runtime
+from reusebench.measured.runtimes import (
+    RUNTIMES,
+    RuntimeEntry,
+    UnknownRuntime,
+    find_runtime,
+)
+from reusebench.models.model_kinds import is_language_model
 from reusebench.samplers.host import Host
 from reusebench.scenarios.catalogue import DEFAULT_OPTIONS
 from reusebench.storage.board_storage import board_storage, far_storage, fleet_storage
@@ -44,6 +50,7 @@ def selection_of(option: argparse.Namespace) -> Selection:
         npu_memory_bytes=option.npu_memory,
         driver=option.driver,
         runtimes=tuple(dict.fromkeys(option.runtime or ())),
+        models=tuple(option.model or ()),
     )
 
 
@@ -92,9 +99,15 @@ def add_selection_options(add: Add) -> None:
 def resolve_targets(selection: Selection) -> dict[str, Target]:
     """Return the target of each selected runtime; without names, of all that are installed.
 
+    If all models of the user are language models, these are the runtimes of such models; if none
+    is, the others.
+
     Raises UserError if the target or a named runtime cannot be used, or none is installed.
     """
-    entries = [find_runtime(name) for name in selection.runtimes] or RUNTIMES
+    entries = [find_runtime(name) for name in selection.runtimes]
+    if not entries:
+        kinds = {is_language_model(path) for path in selection.models} or {False, True}
+        entries = [entry for entry in RUNTIMES if entry.has_conversations in kinds]
     targets: dict[str, Target] = {}
     for entry in entries:
         try:
@@ -105,11 +118,11 @@ def resolve_targets(selection: Selection) -> dict[str, Target]:
         except TargetError as error:
             raise UserError(str(error)) from None
     if not targets:
-        raise _no_runtime(selection.target)
+        raise _no_runtime(selection.target, entries)
     return targets
 
 
-def _no_runtime(target: str) -> UserError:
+def _no_runtime(target: str, entries: Sequence[RuntimeEntry]) -> UserError:
     command = "reusebench doctor"
     if is_far(target):
         where = f"on {target}"
@@ -118,7 +131,11 @@ def _no_runtime(target: str) -> UserError:
         where = f"for the Python of --target {target}"
     else:
         where = "for this Python"
-    return UserError(f"no runtime is installed {where}. `{command}` says what to install")
+    what = "runtime"
+    if all(entry.has_conversations for entry in entries):
+        titles = " or ".join(entry.title for entry in entries)
+        what = f"runtime of language models ({titles})"
+    return UserError(f"no {what} is installed {where}. `{command}` says what to install")
 
 
 def selected_runtimes(selection: Selection) -> list[str]:

@@ -12,7 +12,11 @@ from typing import Any, Optional
 import msgspec
 import pytest
 
-from reusebench.harness.bench_options import resolve_settings, resolve_videos
+from reusebench.harness.bench_options import (
+    conversation_remark,
+    resolve_settings,
+    resolve_videos,
+)
 from reusebench.harness.benchmark_plugin import saves_runs, storage_folder, use_up, writable
 from reusebench.harness.board_worker.link import BoardRun, Link, LinkOutput
 from reusebench.harness.clock import ReplayClock
@@ -29,7 +33,7 @@ from reusebench.harness.progress import Progress, TerminalOutput
 from reusebench.harness.result_text import equal_text, is_equal, result_text
 from reusebench.harness.selection import host_of, resolve_targets, selection_of
 from reusebench.harness.session_run import SessionRun
-from reusebench.harness.settings import check_kernel
+from reusebench.harness.settings import check_kernel, has_conversations
 from reusebench.harness.subjects import Subjects
 from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes import UnknownRuntime, find_runtime
@@ -89,6 +93,8 @@ class Session:
         #: Lines to show before anything is measured: assumptions about the user's models, and what
         #: a library is not kept from.
         self.remarks = [*self._bench.supplies.models.assumptions(), *_exposures(targets)]
+        if any(has_conversations(runtime) for runtime, _ in configurations if runtime):
+            self.remarks += filter(None, [conversation_remark(config.option)])
         self._run = BoardRun(config, link) if link else SessionRun(config, self.storage)
 
         self._has_measured = False

@@ -5,10 +5,16 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from reusebench.harness.errors import UserError
-from reusebench.measured.plan import INFERENCES_PER_CYCLE, Model, Streams, Video
+from reusebench.measured.plan import (
+    INFERENCES_PER_CYCLE,
+    Conversation,
+    Model,
+    Streams,
+    Video,
+)
 from reusebench.measured.runtimes import find_runtime
 from reusebench.samplers.errors import SamplerError
 from reusebench.samplers.host import Host
@@ -25,6 +31,7 @@ __all__ = [
     "StreamPace",
     "check_kernel",
     "excess",
+    "has_conversations",
     "parse_duration",
     "parse_sizes",
 ]
@@ -46,6 +53,7 @@ _MOST_FRAMES_PER_S = 10_000
 MOST_QUEUED = 1000
 #: numpy has up to 64 dimensions, and a size has up to 32 bits.
 _SIZES = re.compile(r"\d{1,9}(x\d{1,9}){0,63}")
+_CONVERSATION = Conversation(tokens=512, prompt=64, generated=8, common=48)
 
 
 @dataclass(frozen=True)
@@ -92,12 +100,25 @@ class Settings:
     idle_s: float = 0.2
     #: Expected time of a process without streams, until one has been measured.
     process_s: float = 1.0
+    #: Number of conversations with a language model.
+    sessions: int = 1
+    #: The conversation of each context of a language model.
+    conversation: Conversation = _CONVERSATION
+    #: Timed turns of each conversation.
+    turns: int = 2
+    #: Turns in a cycle of them.
+    cycle_turns: int = 1
+    #: The runtime's own options of every context of a language model, NAME=VALUE each.
+    session_options: tuple[str, ...] = ()
 
     def parameters(
         self, runtime: str, files: Sequence[Model], schedule: Streams | None = None
     ) -> Parameters:
-        """Return the parameters of a scenario; `schedule` is None if it has no streams."""
-        return Parameters(
+        """Return the parameters of a scenario; `schedule` is None if it has no streams.
+
+        Contexts of a language model take turns, each with all threads of the runtime.
+        """
+        parameters = Parameters(
             runtime,
             tuple(files),
             self.streams,
@@ -110,14 +131,31 @@ class Settings:
             cycle_inferences=self.cycle_inferences,
             most_contexts=self.most_contexts,
         )
+        if not has_conversations(runtime):
+            return parameters
+        return replace(
+            parameters,
+            streams=1,
+            contexts=self.sessions,
+            rounds=self.turns,
+            cycle_inferences=self.cycle_turns,
+            conversation=self.conversation,
+        )
 
     def cores(self, runtime: str) -> int:
         """Return the number of contexts that may infer at once on a runtime."""
+        if has_conversations(runtime):
+            return 1
         return self.npu_cores if _on_npu(runtime) else self.cpus
 
     def schedule(self, video: Video | None) -> Streams:
         """Return the schedule of streams; `video` is None if nothing is decoded."""
         return Streams(self.streams, video=video, **asdict(self.pace))
+
+
+def has_conversations(runtime: str) -> bool:
+    """Whether the models of a runtime are language models."""
+    return find_runtime(runtime).has_conversations
 
 
 def _on_npu(runtime: str) -> bool:

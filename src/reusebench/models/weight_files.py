@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from reusebench.measured.runtimes import RUNTIMES
+from reusebench.models.model_kinds import is_language_model, parts_of
 from reusebench.system.files import open_regular
 from reusebench.system.user_files import MOST_ONNX_BYTES
 
@@ -23,8 +24,13 @@ _OVERLAP_BYTES = 1 << 13
 
 
 def weight_files(path: Path) -> list[Path]:
-    """Return the existing weight files: the runtime's, by suffix, and those an ONNX file names."""
-    files = []
+    """Return the existing weight files: the runtime's, by suffix, and those an ONNX file names.
+
+    Also the other parts of a file that is split, and the other files of a folder that is a model.
+    """
+    files = [part for part in parts_of(path) if part != path]
+    if any(path.name == entry.folder_model for entry in RUNTIMES) and is_language_model(path):
+        files += sorted(file for file in path.parent.iterdir() if file.is_file())
     for entry in RUNTIMES:
         if entry.suffix == path.suffix and entry.weights_suffix:
             files.append(path.with_suffix(entry.weights_suffix))

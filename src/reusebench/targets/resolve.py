@@ -78,6 +78,8 @@ class Selection:
     driver: str | None = None
     #: Names; empty: all runtimes that the target has.
     runtimes: tuple[str, ...] = ()
+    #: The user's model files; without names, only runtimes for models of their kinds are meant.
+    models: tuple[Path, ...] = ()
 
 
 def parse_target(selection: Selection, entry: RuntimeEntry) -> Target:

@@ -34,9 +34,11 @@ class Outputs:
     def __init__(self, variation_of: VariationOf) -> None:
         """`variation_of` is called only for models whose outputs differ."""
         self._variation_of = variation_of
-        #: Key: runtime, model and options. Digests of the outputs, and the scenario that had them
-        #: first.
-        self._digests: dict[tuple[str, str, frozenset[str]], tuple[tuple[str, ...], str]] = {}
+        #: Key: runtime, model, options and turn. Digests of the outputs, and the scenario that had
+        #: them first.
+        self._digests: dict[
+            tuple[str, str, frozenset[str], tuple[int, ...]], tuple[tuple[str, ...], str]
+        ] = {}
         #: Checksum of a frame's outputs, by runtime, model, video and number of the frame.
         self._frame_checksums: dict[tuple[str, str, str, str], int] = {}
 
@@ -59,7 +61,7 @@ class Outputs:
             digests = result.output_digests.get(model.digest)
             if not digests:
                 continue
-            key = (result.runtime, model.digest, frozenset(options))
+            key = (result.runtime, model.digest, frozenset(options), _turn(result.plan))
             first, scenario = self._digests.setdefault(key, (digests, result.scenario))
             if len(digests) == 1 and digests == first:
                 continue
@@ -117,3 +119,9 @@ class Outputs:
             if self._frame_checksums.setdefault(key, checksum) != checksum:
                 unequal += 1
         return unequal
+
+
+def _turn(plan: Plan) -> tuple[int, ...]:
+    """Return the numbers of tokens that the outputs of a language model depend on."""
+    conversation = plan.conversation
+    return (conversation.prompt, conversation.generated) if conversation else ()

@@ -8,12 +8,14 @@ from typing import Any, Literal
 
 from reusebench.harness.measuring.repeat import Repeat
 from reusebench.measured.plan import Plan
+from reusebench.measured.runtimes.base import Turn
 from reusebench.storage.result import PAGES
 from reusebench.targets.barriers import BarrierReading, StepData
 
 __all__ = [
     "SPEED_FIGURES",
     "STREAM_SPEED_FIGURES",
+    "TURN_FIGURES",
     "application_memory",
     "counted_by",
     "memory_figures",
@@ -241,6 +243,55 @@ def _frames_lost_percent(repeat: Repeat) -> float | None:
     return 100 * (frames.dropped + frames.missed) / frames.due
 
 
+def _of_turns(figure_of: Callable[[Turn], float | None]) -> RepeatFigure:
+    """Return the median of a figure over all turns of the steady state; None without any."""
+
+    def figure(repeat: Repeat) -> float | None:
+        steady = repeat.last("steady")
+        if steady is None:
+            return None
+        values = []
+        for turns in steady.data.turns:
+            values += [value for value in map(figure_of, turns) if value is not None]
+        return statistics.median(values) if values else None
+
+    return figure
+
+
+def _first_token_ns(repeat: Repeat) -> int | None:
+    median_ns = _of_turns(lambda turn: turn.first_token_ns)(repeat)
+    return None if median_ns is None else round(median_ns)
+
+
+def _prompt_tokens_per_s(turn: Turn) -> float | None:
+    return _per_s(turn.prompt_tokens, turn.first_token_ns)
+
+
+def _generated_tokens_per_s(turn: Turn) -> float | None:
+    """Return the speed after the first token, which belongs to the prompt."""
+    return _per_s(turn.generated_tokens - 1, turn.generation_ns)
+
+
+def _per_s(count: int, duration_ns: int) -> float | None:
+    return count / (duration_ns / 1e9) if count and duration_ns else None
+
+
+def _all_generated_tokens_per_s(repeat: Repeat) -> float | None:
+    """Return the tokens that all conversations generated in the steady state, per second of it."""
+    steady = repeat.last("steady")
+    if steady is None:
+        return None
+    generated = sum(turn.generated_tokens for turns in steady.data.turns for turn in turns)
+    return _per_s(generated, steady.data.elapsed_ns)
+
+
+#: Key: field of storage.result.Speed; language models only.
+TURN_FIGURES: Mapping[str, RepeatFigure] = {
+    "first_token_ns": _first_token_ns,
+    "prompt_tokens_per_s": _of_turns(_prompt_tokens_per_s),
+    "generated_tokens_per_s": _of_turns(_generated_tokens_per_s),
+    "all_generated_tokens_per_s": _all_generated_tokens_per_s,
+}
 #: Key: field of storage.result.Speed. Latencies depend on the plan: see model_latencies.
 SPEED_FIGURES: Mapping[str, RepeatFigure] = {
     "throughput_per_s": _throughput,

@@ -10,6 +10,7 @@ from reusebench.harness.measuring.repeat import Repeat
 from reusebench.harness.measuring.repeat_figures import (
     SPEED_FIGURES,
     STREAM_SPEED_FIGURES,
+    TURN_FIGURES,
     counted_by,
     memory_figures,
     model_latencies,
@@ -163,6 +164,8 @@ def _memory(repeats: Sequence[Repeat], kind: str) -> MemoryFigures:
 
 def _speed(plan: Plan, repeats: Sequence[Repeat]) -> Speed:
     figures = STREAM_SPEED_FIGURES if plan.schedule else SPEED_FIGURES
+    if plan.conversation:
+        figures = {**figures, **TURN_FIGURES}
     speed = {name: tuple(map(figure_of, repeats)) for name, figure_of in figures.items()}
     if plan.schedule:
         return Speed(**speed)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from reusebench.harness.errors import NoModels
 from reusebench.harness.measuring.models.model_sets import ModelSets
@@ -12,7 +13,13 @@ from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.settings import Settings
 from reusebench.measured.plan import Plan, Streams
 from reusebench.measured.runtimes import find_runtime
-from reusebench.scenarios.catalogue import Scenario, TooFewModels, without_reuse
+from reusebench.scenarios.catalogue import (
+    Scenario,
+    TooFewModels,
+    TooFewTokens,
+    suits,
+    without_reuse,
+)
 from reusebench.scenarios.titles import title_of
 from reusebench.targets.target import Target
 
@@ -120,6 +127,10 @@ class ScenarioSubject(Subject):
                 "contexts on a CPU are limited by the system's memory, which is not filled: how"
                 " many fit follows from what each adds. bench/test_limit.py is for an NPU"
             )
+        entry = find_runtime(runtime)
+        if not suits(self.name, entry.has_conversations):
+            kind = "language models" if entry.has_conversations else "models without conversations"
+            raise NoModels(f"{self.name} is no scenario of {kind}, which {entry.title} runs")
         models = supplies.models.of(runtime, self.scenario.model_set)
         schedule: Streams | None = None
         if self.has_streams:
@@ -127,18 +138,33 @@ class ScenarioSubject(Subject):
         parameters = supplies.settings.parameters(runtime, models, schedule)
         try:
             plans = self.scenario.plans(parameters)
-        except TooFewModels as error:
+        except (TooFewModels, TooFewTokens) as error:
             raise NoModels(str(error)) from None
         only_decodes = not plans[0].contexts
         if schedule and schedule.video is None and only_decodes:
             raise NoModels("video is not decoded there, so there is no decoder memory to measure")
+        if entry.has_conversations:
+            return [_with_options(plan, supplies.settings.session_options) for plan in plans]
         return plans
 
     def extent(self, runtime: str, supplies: Supplies) -> Extent:
         """Return the streams and contexts of the options."""
         settings = supplies.settings
         models = supplies.models.of(runtime, self.scenario.model_set)
-        return Extent(settings.streams, settings.contexts, len(set(models)))
+        parameters = settings.parameters(runtime, models)
+        return Extent(parameters.streams, parameters.contexts, len(set(models)))
+
+
+def _with_options(plan: Plan, options: Sequence[str]) -> Plan:
+    """Return the plan with options for every context that has no other value of their names."""
+    contexts = []
+    for context in plan.contexts:
+        own = {option.partition("=")[0] for option in context.options}
+        others = [option for option in options if option.partition("=")[0] not in own]
+        if context.source is None:
+            context = replace(context, options=(*context.options, *others))
+        contexts.append(context)
+    return replace(plan, contexts=tuple(contexts))
 
 
 @dataclass(frozen=True)
@@ -173,7 +199,8 @@ class PlanSubject(Subject):
         schedule: Streams | None = None
         if self.has_streams:
             schedule = file.schedule(settings.pace, supplies.videos.of(runtime))
-        plan = file.plan(runtime, models, cores, file.rounds or settings.rounds, schedule)
+        rounds = settings.parameters(runtime, models).rounds
+        plan = file.plan(runtime, models, cores, file.rounds or rounds, schedule)
         return [plan if self.reuses else without_reuse(plan)]
 
     def extent(self, runtime: str, supplies: Supplies) -> Extent:  # noqa: ARG002

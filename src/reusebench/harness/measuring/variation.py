@@ -58,6 +58,7 @@ class Variation:
             (Context(None, 0, options=options),),
             cores=1,
             rounds=_ROUNDS,
+            conversation=plan.conversation,
         )
         digests = []
         for _ in range(2):

@@ -68,6 +68,8 @@ class RuntimeEntry:
     can_be_applied: bool = False
     #: Whether its models are language models, whose inference is a turn of a conversation.
     has_conversations: bool = False
+    #: Name of the file that stands for a model that is a folder; None: each model is a file.
+    folder_model: Optional[str] = None
 
     @property
     def suffix(self) -> str:

@@ -11,10 +11,12 @@ from pathlib import Path
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes.base import InputData
 from reusebench.models import OnnxFile, Recipe
+from reusebench.models.model_kinds import language_file
 from reusebench.models.weight_files import weight_files
 from reusebench.system.user_files import Pins, UserFileError, check_file
 
 __all__ = [
+    "AdapterFile",
     "InputShape",
     "ModelFile",
     "built_in_model",
@@ -42,6 +44,25 @@ class ModelFile:
     option: str = "--model"
     #: The same model without its weights: --resolution FILE,WEIGHTLESS.
     weightless: Path | None = None
+
+    @classmethod
+    def of_path(cls, path: Path, option: str = "--model") -> ModelFile:
+        """Return the file of a path; in the folder of a language model, the file that tells it."""
+        return cls(language_file(path), option)
+
+
+@dataclass(frozen=True)
+class AdapterFile:
+    """The value of --adapter: an adapter (LoRA) over a model."""
+
+    file: ModelFile
+    #: The model that the adapter is merged into; None: there is nothing to compare with.
+    merged: ModelFile | None = None
+
+    @property
+    def files(self) -> list[ModelFile]:
+        """Its files."""
+        return [self.file, self.merged] if self.merged else [self.file]
 
 
 def model_digest(path: Path, pins: Pins) -> str:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from reusebench.harness.errors import NoModels, UserError
 from reusebench.harness.measuring.models.model_files import (
+    AdapterFile,
     InputShape,
     ModelFile,
     built_in_model,
     is_unchanged,
+    model_digest,
 )
 from reusebench.harness.measuring.models.model_remarks import assumptions, conversion_text
 from reusebench.harness.measuring.models.user_models import UserModels
@@ -20,11 +22,14 @@ from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import RuntimeEntry, find_runtime
 from reusebench.models import ModelError, Recipe, can_be_weightless, ensure_all
 from reusebench.scenarios.catalogue import (
+    ADAPTERS,
     CYCLES,
     FRAMES_4K,
     FRAMES_1080P,
     IN_TURN,
+    MERGED,
     RESOLUTIONS,
+    SESSIONS,
     STREAMS,
 )
 from reusebench.system.cache import CacheError
@@ -34,7 +39,8 @@ __all__ = ["BuiltIn", "ModelSets"]
 
 #: Options that replace the built-in models of a set.
 _INSTEAD = {
-    **dict.fromkeys((STREAMS, IN_TURN, CYCLES), "--model FILE"),
+    **dict.fromkeys((STREAMS, IN_TURN, CYCLES, SESSIONS), "--model FILE"),
+    **dict.fromkeys((ADAPTERS, MERGED), "--model FILE and --adapter FILE,MERGED"),
     RESOLUTIONS: "--resolution FILE[,WEIGHTLESS]",
 }
 #: The network that takes and returns a camera frame, and its number of rows.
@@ -76,6 +82,8 @@ class ModelSets:
     #: Files of --model and --resolution; empty: the built-in models.
     files: Sequence[ModelFile] = ()
     resolutions: Sequence[ModelFile] = ()
+    #: Values of --adapter; empty: the built-in ones, if the model is.
+    adapters: Sequence[AdapterFile] = ()
     #: The chip that RKNN models are for; None: not known.
     chip: str | None = None
     #: Key: runtime and set. The models, or why there are none: a conversion that fails takes its
@@ -143,6 +151,8 @@ class ModelSets:
         return models
 
     def _models(self, runtime: RuntimeEntry, model_set: str) -> tuple[Model, ...]:
+        if runtime.has_conversations:
+            return self._language_models(runtime, model_set)
         if model_set == RESOLUTIONS:
             return self._resolutions(runtime)
         if not self.files:
@@ -154,6 +164,43 @@ class ModelSets:
                 " returns a camera frame. Leave --model out to measure it"
             )
         return self.user.of(runtime, self.files)
+
+    def _language_models(self, runtime: RuntimeEntry, model_set: str) -> tuple[Model, ...]:
+        """Return a language model, and with it the adapters or merged models of the set."""
+        if not self.files:
+            raise NoModels("give a language model with --model FILE")
+        models = self.user.of(runtime, self.files)
+        if len(models) > 1:
+            raise NoModels(
+                f"{runtime.name} measures one language model at a time, and --model names"
+                f" {' and '.join(model.name for model in models)}: leave all but one out"
+            )
+        if model_set == ADAPTERS:
+            return (*models, *self._adapters())
+        if model_set == MERGED:
+            return (*models, *self._merged(runtime))
+        return models
+
+    def _adapters(self) -> list[Model]:
+        if not self.adapters:
+            raise NoModels(
+                "--model is given without --adapter: give each adapter (LoRA) with --adapter"
+                " FILE[,MERGED]"
+            )
+        models = []
+        for adapter in self.adapters:
+            path = adapter.file.path.resolve()
+            models.append(Model(path.stem, str(path), model_digest(path, self.user.pins)))
+        return models
+
+    def _merged(self, runtime: RuntimeEntry) -> tuple[Model, ...]:
+        merged = [adapter.merged for adapter in self.adapters if adapter.merged]
+        if not merged or len(merged) < len(self.adapters):
+            raise NoModels(
+                "adapters are compared with models that they are merged into: give both with"
+                " --adapter FILE,MERGED"
+            )
+        return self.user.of(runtime, merged)
 
     def _resolutions(self, runtime: RuntimeEntry) -> tuple[Model, ...]:
         if self.resolutions:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from reusebench.harness.errors import UnusableModel
 from reusebench.harness.measuring.models.model_files import ModelFile
 from reusebench.measured.messages import Message
-from reusebench.measured.plan import Context, Model, Plan
+from reusebench.measured.plan import Context, Conversation, Model, Plan
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.measured.runtimes.base import Interface
 from reusebench.models import ModelError
@@ -26,6 +26,8 @@ from reusebench.targets.target import THIS_INTERPRETER, Target
 __all__ = ["DoesNotRun", "ModelTrials", "Ran"]
 
 
+#: The conversation of a trial with a language model.
+_SHORT = Conversation(tokens=64, prompt=8, generated=2)
 #: Code of a message with an option of the runtime that the model needs.
 _NEEDS_OPTION = "needs_option"
 #: Ends of the codes of messages about a file or a runtime: no other shape would help.
@@ -130,7 +132,16 @@ class ModelTrials:
     def _outcome(
         self, runtime: RuntimeEntry, model: Model, limit_s: float
     ) -> list[Barrier] | Failure:
-        plan = Plan("trial", None, runtime.name, (model,), (Context(None, 0),), cores=1, rounds=1)
+        plan = Plan(
+            "trial",
+            None,
+            runtime.name,
+            (model,),
+            (Context(None, 0),),
+            cores=1,
+            rounds=1,
+            conversation=_SHORT if runtime.has_conversations else None,
+        )
         return try_plan(self._target(runtime), plan, min(limit_s, self.time_limit_s))
 
     def _target(self, runtime: RuntimeEntry) -> Target:

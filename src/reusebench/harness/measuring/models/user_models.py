@@ -29,6 +29,7 @@ from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 from reusebench.measured.runtimes.base import InputData, Interface
 from reusebench.models import ConversionError, Converter, ModelError, OnnxFile, converter_of
 from reusebench.models.inputs.candidates import candidates, shape_text
+from reusebench.models.model_kinds import is_language_model, parts_of, reads
 from reusebench.system.user_files import Pins, UserFileError, check_file
 from reusebench.targets.target import Target
 
@@ -52,8 +53,9 @@ class _Tried:
 
     @property
     def with_inputs(self) -> str:
-        """The shapes, for a message."""
-        return f"with {'; '.join(dict.fromkeys(self.shapes))}"
+        """The shapes, for a message; empty if the model has no inputs."""
+        shapes = dict.fromkeys(filter(None, self.shapes))
+        return f" with {'; '.join(shapes)}" if shapes else ""
 
 
 @dataclass
@@ -117,20 +119,34 @@ class UserModels:
         except UserFileError as error:
             remedy = f"Give a model file, or leave {option} out for the built-in set"
             raise UserError(f"{option} {error}. {remedy}") from None
+        self._check_parts(resolved, option)
         try:
             model_digest(resolved, self.pins)
         except UserFileError as error:
             raise UserError(f"{option} {error}") from None
 
+    def _check_parts(self, path: Path, option: str) -> None:
+        """Raise UserError unless it is a whole file, or the first part of one with all others."""
+        parts = parts_of(path)
+        if not parts:
+            return
+        if path != parts[0]:
+            raise UserError(
+                f"{option} {path}: it is a part of a file that is split. Give the first part,"
+                f" {parts[0].name}"
+            )
+        for part in parts:
+            if not part.exists():
+                raise UserError(
+                    f"{option} {path}: its part {part.name} is missing; all {len(parts)} parts must"
+                    " be in one folder"
+                )
+
     def _taken(self, runtime: RuntimeEntry, files: Sequence[ModelFile]) -> list[ModelFile]:
         """Return the files that the runtime reads; if there are none, those that can be converted
         for it.
         """
-        foreign: set[str] = set()
-        for entry in RUNTIMES:
-            foreign.update(entry.suffixes)
-        foreign.difference_update(runtime.suffixes)
-        taken = [file for file in files if file.path.suffix not in foreign]
+        taken = [file for file in files if _may_read(runtime, file.path)]
         if not taken:
             taken = [file for file in files if reader_of(runtime, file) is not runtime]
         left_out = [_left_out(runtime, file) for file in files if file not in taken]
@@ -211,10 +227,10 @@ class UserModels:
 
         name = f"{file.option} {path.name}"
         if refusals:
-            raise UnusableModel(f"{name}, {trials.with_inputs}: {refusals[0]}")
+            raise UnusableModel(f"{name},{trials.with_inputs}: {refusals[0]}")
         if trials.failures[-1].is_final:
             raise UnusableModel(f"{name} cannot be run: {trials.failures[-1]}")
-        text = f"{name} does not run {trials.with_inputs}: {trials.failures[0]}"
+        text = f"{name} does not run{trials.with_inputs}: {trials.failures[0]}"
         if _free_inputs(interface):
             text += ". Give another shape with --shape NAME=SIZES, or data with --inputs FILE.npz"
         raise UnusableModel(text)
@@ -335,15 +351,23 @@ class UserModels:
         return replace(model, name=" ".join([model.name, *shapes]), digest=digest, inputs=inputs)
 
 
+def _may_read(runtime: RuntimeEntry, path: Path) -> bool:
+    """Whether the runtime reads such files, or no runtime is known to."""
+    if is_language_model(path) != runtime.has_conversations:
+        return False
+    return reads(runtime, path) or not any(reads(entry, path) for entry in RUNTIMES)
+
+
 def _left_out(runtime: RuntimeEntry, file: ModelFile) -> str:
     """Return the reason why a runtime does not take a file."""
     if reader_of(runtime, file) is not runtime:
         reason = f"it is not converted, since {runtime.name} has {runtime.suffix} files of its own"
     else:
-        readers = [entry.name for entry in RUNTIMES if file.path.suffix in entry.suffixes]
+        readers = [entry.name for entry in RUNTIMES if _may_read(entry, file.path)]
+        kind = file.path.suffix
         reason = (
             f"{runtime.name} reads {' and '.join(runtime.suffixes)} files{how_made(runtime)}. Give"
-            f" one, or choose another --runtime: {' or '.join(readers)} reads {file.path.suffix}"
+            f" one, or choose another --runtime: {' or '.join(readers)} reads {kind}"
         )
     return f"{file.option} {file.path}: {reason}"
 
