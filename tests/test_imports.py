@@ -177,8 +177,8 @@ _LAYERS = {
         " sources observer environment"
     ),
     "models": (
-        "errors model_kinds weight_files inputs networks platforms recipe built_files conversion onnx"
-        " rknn megengine ncnn mnn litert inspection __init__"
+        "errors model_kinds weight_files language inputs networks platforms recipe built_files"
+        " conversion onnx rknn megengine ncnn mnn litert inspection __init__"
     ),
     "recorder": (
         "errors signals pace phases marker marks moments process_tree phase_figures share_changes"
@@ -198,6 +198,7 @@ _LAYERS = {
 _LIBRARIES = {
     # apply: the hooks, in the user's program.
     "numpy": {"apply", "measured", "models", "reports", "storage"},
+    "gguf": {"models"},
     "onnx": {"measured", "models"},  # measured: in the process that prepares models
     "onnxruntime": {"apply", "measured", "models"},  # models: in an environment of its own
     "duckdb": {"storage", "reports"},
