@@ -18,7 +18,7 @@ from reusebench.accounting.sharing import Finding, Shared
 from reusebench.accounting.sizes import COMPONENTS, ContextMemory
 from reusebench.measured.plan import DUP, Context, Plan, Step
 from reusebench.measured.runtimes.base import Allocation
-from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.scenarios.catalogue import SCENARIOS, suits
 from reusebench.targets.barriers import BarrierReading
 from tests.accounting.hand_made import (
     KERNEL_MAPPING,
@@ -194,7 +194,9 @@ def test_internal_memory_of_a_group_is_its_first_contexts() -> None:
 _WITH_CONTEXTS = [
     scenario.name
     for scenario in SCENARIOS
-    if make_scenario(scenario.name, *"abcd").contexts and not scenario.cycles
+    if suits(scenario.name, has_conversations=False)
+    and make_scenario(scenario.name, *"abcd").contexts
+    and not scenario.cycles
 ]
 
 

@@ -135,6 +135,10 @@ class MemoryDriver:
             data["samples"] = [[]]
         if step.phase == "steady":
             data = _streams_data(plan) if plan.schedule else _rounds_data(plan)
+        if plan.conversation is not None and step.phase in ("first_inference", "steady"):
+            turn = [plan.conversation.prompt, 1, plan.conversation.generated, 0]
+            rounds = data.get("latencies_ns", [[1]])
+            data["turns"] = [[turn] * len(latencies_ns) for latencies_ns in rounds]
         if plan.cycles is not None:
             numbers = dict.fromkeys(("allocated_bytes", "heap_bytes", "fds"), 1000)
             data["usage"] = {**numbers, "mappings": 10, "threads": 2}

@@ -45,6 +45,7 @@ from reusebench.measured.runtimes.base import (
     Preparation,
     Runtime,
     RuntimeContext,
+    Turn,
 )
 
 #: The model of a context that does nothing out of the ordinary.
@@ -239,6 +240,7 @@ class ScriptedContext(RuntimeContext):
         self.number = script.contexts
         script.contexts += 1
         self._inferences = 0
+        self._turn: Turn | None = None
         self._allocations: list[Allocation] = []
         self.take_allocated()
 
@@ -250,11 +252,20 @@ class ScriptedContext(RuntimeContext):
     def infer(self) -> None:
         """Do what the script says of `infer` of this context."""
         self._script.enter(self.number)
+        started = time.perf_counter_ns()
         self._inferences += 1
         if self._script.says(f"meet@infer{self.number}") and self._inferences == _WARM_UP + 1:
             self._script.meet()
         self._script.at("infer", self.number)
+        conversation = self._memory.conversation
+        if conversation is not None:
+            first_token_ns = time.perf_counter_ns() - started
+            self._turn = Turn(conversation.prompt, first_token_ns, conversation.generated, 0)
         self._script.leave(self.number)
+
+    def turn(self) -> Turn | None:
+        """Return the last turn, whose tokens are all generated at once."""
+        return self._turn
 
     def outputs(self) -> list[memoryview]:
         """Return the same bytes for each model, others if the script has `differ`, and others in
@@ -347,6 +358,28 @@ class ScriptedRuntime(Runtime):
         """Do what the script says of `share_weight_memory`."""
         self._script.read(model)
         return self._make("share_weight_memory", memory, source)
+
+    def sequence(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
+        """Do what the script says of `sequence`."""
+        return self._make("sequence", memory, source)
+
+    def shared_prompt(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
+        """Do what the script says of `shared_prompt`."""
+        return self._make("shared_prompt", memory, source)
+
+    def restored_prompt(self, source: RuntimeContext, memory: Memory) -> RuntimeContext:
+        """Do what the script says of `restored_prompt`."""
+        return self._make("restored_prompt", memory, source)
+
+    def adapter(self, model: str, source: RuntimeContext, memory: Memory) -> RuntimeContext:
+        """Do what the script says of `adapter`."""
+        self._script.read(model)
+        return self._make("adapter", memory, source)
+
+    def infer_together(self, contexts: Sequence[RuntimeContext]) -> None:
+        """Note the contexts of an inference, and run each."""
+        self._script.note(together=list(map(_number, contexts)))
+        super().infer_together(contexts)
 
     def estimate(self, model: str, memory: Memory) -> dict[str, int]:
         """Follow the script for `estimate`; each conversation has a cache of a byte for a token."""

@@ -14,7 +14,7 @@ from typing import Any, Optional, TypeVar
 
 import msgspec
 
-from reusebench.measured.plan import Model, Plan, Step, Streams
+from reusebench.measured.plan import Conversation, Model, Plan, Step, Streams
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.samplers.readings import NpuMemory, ProcessMemory, Reading, SystemMemory
 from reusebench.scenarios.catalogue import Parameters, find_scenario
@@ -127,12 +127,18 @@ def make_plan(
     cores: int = 2,
     schedule: Streams | None = None,
     choice: int = 0,
+    conversation: Conversation | None = None,
 ) -> Plan:
     """Return a plan of a scenario over models of these paths, the best by default, small enough to
     walk in no time.
     """
     parameters = Parameters(
-        runtime, models_of(*paths), streams, contexts, cores, rounds=3, schedule=schedule
+        runtime,
+        models_of(*paths),
+        *(streams, contexts, cores),
+        rounds=3,
+        schedule=schedule,
+        conversation=conversation,
     )
     return find_scenario(scenario).plans(parameters)[choice]
 

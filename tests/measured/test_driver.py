@@ -10,6 +10,7 @@ import pytest
 
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import (
+    ADAPTER,
     CUDA,
     DMA_HEAP,
     DUP,
@@ -17,11 +18,15 @@ from reusebench.measured.plan import (
     INTERNAL,
     NATIVE_OUTPUT,
     OUTPUT,
+    RESTORED_PROMPT,
+    SEQUENCE,
     SHARED_CONTEXT,
+    SHARED_PROMPT,
     SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
+    Conversation,
     Cycles,
     Model,
     Plan,
@@ -51,6 +56,7 @@ class Walk:
         script: str = "",
         chains: tuple[tuple[int, ...], ...] = (),
         cycles: Cycles | None = None,
+        conversation: Conversation | None = None,
     ) -> None:
         path = folder / "calls"
         models = tuple(
@@ -67,6 +73,7 @@ class Walk:
             _ROUNDS,
             chains=chains,
             cycles=cycles,
+            conversation=conversation,
         )
         self.run = walk(plan, SCRIPTED_FORKS)
         assert self.run.failure is None, self.run.failure
@@ -77,6 +84,10 @@ class Walk:
     def operations(self) -> list[dict[str, Any]]:
         """Return the contexts and internal memories that were made, in order."""
         return [line for line in self._lines if "operation" in line]
+
+    def together(self) -> list[list[int]]:
+        """Return the contexts of each inference of conversations, in order."""
+        return [line["together"] for line in self._lines if "together" in line]
 
     def most_at_once(self) -> int:
         """Return the largest number of contexts in an inference at once."""
@@ -149,6 +160,7 @@ def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
         "zero_copy": [],
     }
     nothing.update(io=None, device_io=False, device=None, core=None, options=["a=1"])
+    nothing.update(conversation=None, sequences=1, unified_cache=False)
     outside = {
         "outside": ["weights", "internal"],
         "allocator": "dma_heap",
@@ -206,9 +218,50 @@ def test_a_plan_without_memory_leaves_it_to_the_runtime(tmp_path: Path) -> None:
     """Then the runtime allocates everything, copies tensors and chooses the core."""
     load, shared = Walk(tmp_path, Context(0, 0), Context(0, 0, SHARED_CONTEXT, 0)).operations()
     assert {key: value for key, value in load["memory"].items() if value} == {
-        "allocator": "create_mem"
+        "allocator": "create_mem",
+        "sequences": 1,
     }
     assert (shared["operation"], shared["source"]) == ("shared_context", 0)
+
+
+_LANGUAGE_CONTEXTS = (
+    Context(0, 0, unified_cache=True),
+    Context(0, 0, SEQUENCE, 0),
+    Context(0, 0, RESTORED_PROMPT, 0),
+    Context(0, 0, SHARED_PROMPT, 0),
+    Context(0, 1, ADAPTER, 0),
+)
+_CONVERSATION = Conversation(tokens=8, prompt=4, generated=2, common=2)
+
+
+def test_each_conversation_is_made_by_its_mechanism(tmp_path: Path) -> None:
+    """A context knows its conversation, and how many it holds; an adapter is the file of one."""
+    made = Walk(tmp_path, *_LANGUAGE_CONTEXTS, conversation=_CONVERSATION).operations()
+    assert [(context["operation"], context["source"]) for context in made] == [
+        ("load", None),
+        ("sequence", 0),
+        ("restored_prompt", 0),
+        ("shared_prompt", 0),
+        ("adapter", 0),
+    ]
+    assert [context["model"].rpartition(";")[2] for context in made] == [*"00001"]
+    memories = [context["memory"] for context in made]
+    assert [memory["sequences"] for memory in memories] == [3, 1, 1, 1, 1]
+    assert [memory["unified_cache"] for memory in memories] == [True, *[False] * 4]
+    wanted = {"tokens": 8, "prompt": 4, "generated": 2, "common": 2}
+    assert [memory["conversation"] for memory in memories] == [wanted] * 5
+
+
+def test_a_context_infers_with_the_sequences_over_it(tmp_path: Path) -> None:
+    """They are one inference, contexts take turns on one thread, and each round has a turn."""
+    held = Walk(tmp_path, *_LANGUAGE_CONTEXTS, conversation=_CONVERSATION)
+    assert held.together() == [[0, 1, 3], [2], [4]] * _ROUNDS
+    assert held.most_at_once() == 1
+    (steady,) = held.data("steady")
+    assert [len(turns) for turns in steady.turns] == [_ROUNDS] * 5
+    assert {turn.generated_tokens for turns in steady.turns for turn in turns} == {2}
+    assert steady.latencies_ns[0] == steady.latencies_ns[1] == steady.latencies_ns[3]
+    assert [len(first.turns) for first in held.data("first_inference")] == [1] * 5
 
 
 def test_where_there_is_one_core_none_is_chosen(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from reusebench.harness.measuring.repeat_figures import (
 )
 from reusebench.measured.messages import LANGUAGES
 from reusebench.measured.messages import Message as Words
-from reusebench.measured.plan import Cycles, Plan, Step, Streams
+from reusebench.measured.plan import Conversation, Cycles, Plan, Step, Streams
+from reusebench.measured.runtimes.base import Turn
 from reusebench.targets import conversation
 from reusebench.targets.measured_process import (
     MeasuredRun,
@@ -49,6 +50,8 @@ _PLANS = {
     "fills": replace(_ROUNDS, fills=True),
     "streams": make_plan("streams_full_dup", "model", streams=2, contexts=1, schedule=_SCHEDULE),
 }
+_CONVERSATION = Conversation(tokens=8, prompt=4, generated=2)
+_CONVERSATIONS = make_plan("sessions_sequences", "model", conversation=_CONVERSATION)
 _LATE_NS = 10**12
 _FAILURE = {
     "event": "failure",
@@ -266,6 +269,19 @@ _FRAMES: dict[str, Callable[[Message], Message]] = {
     ),
     "with a huge heap": lambda frames: {**frames, "heap_bytes": 1 << 70},
 }
+#: Forged turns of conversations: a function changes the first turn of the first context.
+_TURNS: dict[str, Callable[[list[int]], list[list[int]]]] = {
+    "none": lambda _: [],
+    "one more": lambda turn: [turn] * 9,
+    "without a prompt": lambda turn: [[0, *turn[1:]]],
+    "with more of a prompt than there is": lambda turn: [[5, *turn[1:]]],
+    "without an answer": lambda turn: [[*turn[:2], 0, turn[3]]],
+    "with more tokens than there are": lambda turn: [[*turn[:2], 3, turn[3]]],
+    "without a time to the first token": lambda turn: [[turn[0], 0, *turn[2:]]],
+    "of a negative time": lambda turn: [[*turn[:3], -1]],
+    "longer than the inference": lambda turn: [[*turn[:3], 1]],
+    "of a huge time": lambda turn: [[turn[0], 1 << 70, *turn[2:]]],
+}
 
 
 def _allocated(data: Message, **changes: Any) -> Message:
@@ -402,6 +418,46 @@ def test_forged_figures(phase: str, protocol: DriverProtocol, plan: Plan) -> Non
             if not forged.is_skipped:
                 assert run.failure is not None, name
                 _check_run(run, steps, number)
+
+
+def test_a_driver_of_conversations_that_forges_nothing() -> None:
+    """Each inference of a language model has a turn."""
+    run = walk(
+        _CONVERSATIONS, memory_target(PYTHON_PROTOCOL, _CONVERSATIONS, no_forger(PYTHON_PROTOCOL))
+    )
+    assert run.failure is None
+    turns = {barrier.phase: barrier.data.turns for barrier in run.barriers}
+    assert turns["first_inference"] == ((Turn(4, 1, 2, 0),),)
+    assert turns["steady"] == ((Turn(4, 1, 2, 0),) * _CONVERSATIONS.rounds,) * 2
+
+
+@pytest.mark.parametrize("phase", ["context", "first_inference", "steady"])
+def test_turns_without_a_conversation(phase: str) -> None:
+    """Only inferences of language models are turns."""
+    steps = _steps_of(_ROUNDS)
+    number = [step.phase for step in steps].index(phase)
+    turns = [[[1, 1, 1, 0]]]
+    forged = _ForgedFigures(PYTHON_PROTOCOL, _ROUNDS, lambda data, _: {**data, "turns": turns})
+    forger = _at(number, PYTHON_PROTOCOL, forged.forge)
+    _check_run(walk(_ROUNDS, memory_target(PYTHON_PROTOCOL, _ROUNDS, forger)), steps, number)
+
+
+@pytest.mark.parametrize("phase", ["first_inference", "steady"])
+@pytest.mark.parametrize("name", _TURNS)
+def test_forged_turns(name: str, phase: str) -> None:
+    """Turns that the conversation cannot have had break the protocol."""
+    steps = _steps_of(_CONVERSATIONS)
+    number = [step.phase for step in steps].index(phase)
+
+    def change(data: Message, _plan: Plan) -> Message:
+        first, *others = data["turns"]
+        return {**data, "turns": [[*_TURNS[name](first[0]), *first[1:]], *others]}
+
+    forged = _ForgedFigures(PYTHON_PROTOCOL, _CONVERSATIONS, change)
+    forger = _at(number, PYTHON_PROTOCOL, forged.forge)
+    run = walk(_CONVERSATIONS, memory_target(PYTHON_PROTOCOL, _CONVERSATIONS, forger))
+    assert run.failure is not None
+    _check_run(run, steps, number)
 
 
 @pytest.mark.parametrize("protocol", _PROTOCOLS.values(), ids=list(_PROTOCOLS))

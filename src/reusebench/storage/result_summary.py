@@ -133,7 +133,7 @@ def workload_of(result: Result) -> str | None:
     schedule = result.plan.schedule
     conversation = result.plan.conversation
     if conversation is not None:
-        return json.dumps(asdict(conversation))
+        return json.dumps([asdict(conversation), _common_options(result)])
     if schedule is None:
         return None
     return json.dumps(
@@ -146,6 +146,13 @@ def workload_of(result: Result) -> str | None:
             schedule.video.digest if schedule.video else None,
         ]
     )
+
+
+def _common_options(result: Result) -> list[str]:
+    """Return the options that every context has but the one that is its scenario's name."""
+    options = [set(context.options) for context in result.plan.contexts if context.source is None]
+    common = set.intersection(*options) if options else set()
+    return sorted(common - {result.scenario})
 
 
 def _identity(summary: ResultSummary) -> str:

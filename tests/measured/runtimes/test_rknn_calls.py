@@ -46,7 +46,7 @@ from reusebench.measured.plan import (
     Plan,
 )
 from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
-from reusebench.scenarios.catalogue import SCENARIOS, Parameters, find_scenario
+from reusebench.scenarios.catalogue import SCENARIOS, Parameters, find_scenario, suits
 from reusebench.targets.measured_process import MeasuredRun
 from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import CHECKOUT, walk
@@ -169,7 +169,12 @@ def mini(rknn_double: Compile, tmp_path_factory: pytest.TempPathFactory) -> Doub
     ("is_mini", "cores"), [(False, 1), (False, 3), (True, 1)], ids=["one", "three", "mini"]
 )
 @pytest.mark.parametrize(
-    "scenario", [scenario.name for scenario in SCENARIOS if not scenario.is_variant]
+    "scenario",
+    [
+        scenario.name
+        for scenario in SCENARIOS
+        if not scenario.is_variant and suits(scenario.name, has_conversations=False)
+    ],
 )
 def test_every_scenario_keeps_the_rules(
     full: Double,

@@ -13,7 +13,13 @@ from typing import Any
 import msgspec
 
 from reusebench.measured.plan import Model, Plan, Streams
-from reusebench.scenarios.catalogue import SCENARIOS, Parameters, TooFewModels, find_scenario
+from reusebench.scenarios.catalogue import (
+    SCENARIOS,
+    Parameters,
+    TooFewModels,
+    find_scenario,
+    suits,
+)
 from reusebench.targets.measured_process import MeasuredRun
 from reusebench.targets.outcome import Failure
 from reusebench.targets.protocol.c_driver import C_PROTOCOL
@@ -53,7 +59,11 @@ def in_c(target: Target, *command: str) -> Target:
 def plans_of(
     scenario: str, models: tuple[Model, ...], cores: int, schedule: Streams = SCHEDULE
 ) -> list[Plan]:
-    """Return all plans of a scenario of the catalogue; empty if it needs more models."""
+    """Return all plans of a scenario of the catalogue; empty if it needs more models, or those of
+    languages.
+    """
+    if not suits(scenario, has_conversations=False):
+        return []
     parameters = Parameters(
         *("rknn", models, 2, 2, cores),
         rounds=2,

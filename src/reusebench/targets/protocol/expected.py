@@ -16,7 +16,7 @@ import msgspec
 
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import INFERENCES, Model, Plan, Step, Streams
-from reusebench.measured.runtimes.base import Interface, Preparation
+from reusebench.measured.runtimes.base import Interface, Preparation, Turn
 from reusebench.measured.streams.threads import STAGES
 from reusebench.targets.barriers import (
     Barrier,
@@ -83,9 +83,9 @@ _FIELDS: Mapping[str, frozenset[str]] = {
     ),
     "internal_memory": frozenset({"allocations"}),
     "first_inference": frozenset(
-        {"latency_ns", "digest", "copies", "samples", "account", "allocations"}
+        {"latency_ns", "digest", "copies", "samples", "account", "allocations", "turns"}
     ),
-    "steady": frozenset({"elapsed_ns", "latencies_ns", "digests"}),
+    "steady": frozenset({"elapsed_ns", "latencies_ns", "digests", "turns"}),
     "cycle": frozenset({"digest"}),
     "trimmed": frozenset({"trimmed"}),
     "decoders_closed": frozenset(),
@@ -292,6 +292,25 @@ def _check_first_inference(data: StepData, plan: Plan, step: Step, span: Span) -
         _require(len(values) <= _MOST_SAMPLES, "samples", len(values))
         is_finite = all(value is None or math.isfinite(value) for value in values)
         _require(is_finite, "samples", values)
+    _check_turns(data.turns, plan, [[data.latency_ns]])
+
+
+def _check_turns(
+    turns: Sequence[Sequence[Turn]], plan: Plan, latencies_ns: Sequence[Sequence[int]]
+) -> None:
+    """Check that each inference of a language model is one turn, which its latency contains."""
+    conversation = plan.conversation
+    if conversation is None:
+        _require(not turns, "turns", turns)
+        return
+    _require(len(turns) == len(latencies_ns), "turns", len(turns))
+    for of_context, latencies in zip(turns, latencies_ns):
+        _require(len(of_context) == len(latencies), "turns", len(of_context))
+        for turn, latency_ns in zip(of_context, latencies):
+            _require(1 <= turn.prompt_tokens <= conversation.prompt, "turns", turn)
+            _require(1 <= turn.generated_tokens <= conversation.generated, "turns", turn)
+            _require(turn.first_token_ns > 0, "turns", turn)
+            _require(turn.first_token_ns + turn.generation_ns <= latency_ns, "turns", turn)
 
 
 def _check_digest(field: str, digest: str) -> None:
@@ -309,6 +328,7 @@ def _check_rounds(data: StepData, plan: Plan, contexts: int, span: Span) -> None
     _require(len(data.digests) == contexts, "digests", data.digests)
     for digest in data.digests:
         _check_digest("digests", digest)
+    _check_turns(data.turns, plan, data.latencies_ns)
 
 
 def _check_streams(data: StepData, plan: Plan, schedule: Streams, span: Span) -> None:
