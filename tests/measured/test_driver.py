@@ -160,7 +160,7 @@ def test_each_context_is_made_with_its_memory(tmp_path: Path) -> None:
         "zero_copy": [],
     }
     nothing.update(io=None, device_io=False, device=None, core=None, options=["a=1"])
-    nothing.update(conversation=None, sequences=1, unified_cache=False)
+    nothing.update(conversation=None, sequences=1, unified_cache=False, shared_prompts=0)
     outside = {
         "outside": ["weights", "internal"],
         "allocator": "dma_heap",

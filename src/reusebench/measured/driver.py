@@ -190,6 +190,9 @@ class Walk:
         for other in self._plan.chain_of(index):
             if other < index:
                 return self._workers[other]
+        if self._plan.conversation is not None and self._workers:
+            # One thread runs all conversations: a runtime's own threads may belong to each caller.
+            return self._workers[0]
         return Worker(f"context-{index}")
 
     def _new_context(self, index: int) -> RuntimeContext:
@@ -402,6 +405,7 @@ def _estimates(runtime: Runtime, plan: Plan) -> List[Dict[str, int]]:
 def _memory(plan: Plan, index: int) -> Memory:
     """Return the runtime's part of a context; with one core there is none to choose."""
     spec = plan.contexts[index]
+    sequences = [plan.contexts[other].mechanism for other in plan.sequences_over(index)]
     return Memory(
         spec.internal,
         spec.outside,
@@ -413,8 +417,9 @@ def _memory(plan: Plan, index: int) -> Memory:
         spec.core if plan.cores > 1 else None,
         plan.options_of(index),
         plan.conversation,
-        1 + len(plan.sequences_over(index)),
+        1 + len(sequences),
         spec.unified_cache,
+        sequences.count(SHARED_PROMPT),
     )
 
 

@@ -44,7 +44,8 @@ _EXAMPLE = RuntimeEntry(
 #: Runtimes that run the contract in a process of their own: MegEngine has its own Python, and
 #: Rockchip's library, here its double, is loaded once by a process.
 _APART = ("megengine_lite", "rknn")
-_ROWS = {entry.name: entry for entry in (*RUNTIMES, _EXAMPLE)}
+#: Runtimes of language models have a contract of their own (test_conversations.py).
+_ROWS = {entry.name: entry for entry in (*RUNTIMES, _EXAMPLE) if not entry.has_conversations}
 
 
 @pytest.fixture(scope="module", params=list(_ROWS))

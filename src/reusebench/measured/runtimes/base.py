@@ -215,6 +215,8 @@ class Memory:
     #: Whether they share one cache, of which each takes the tokens that it needs; False: each has a
     #: part of its own.
     unified_cache: bool = False
+    #: Number of those sequences that share the common tokens of its prompt.
+    shared_prompts: int = 0
 
 
 @dataclass(frozen=True)
