@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable, Optional
 
 from reusebench.measured.plan import (
+    ADAPTER,
     CONTEXTS,
     CREATE_MEM,
     CUDA,
@@ -30,6 +31,7 @@ from reusebench.measured.plan import (
     Context,
     Conversation,
     Cycles,
+    InvalidPlan,
     Plan,
 )
 from reusebench.scenarios.layouts import (
@@ -86,6 +88,7 @@ __all__ = [
     "SCENARIOS",
     "SESSIONS",
     "STREAMS",
+    "NoBaseline",
     "Parameters",
     "Scenario",
     "TooFewModels",
@@ -138,6 +141,10 @@ DEFAULT_OPTIONS = "default_options"
 
 #: Room of a conversation in scenarios with cycles. llama.cpp rounds a context up to 256 tokens.
 _CYCLE_TOKENS = 256
+
+
+class NoBaseline(InvalidPlan):
+    """A plan of the user's has no plan without reuse."""
 
 
 @dataclass(frozen=True)
@@ -315,7 +322,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario("sessions_restored_prompt", (sessions(RESTORED_PROMPT),), "sessions_loaded", SESSIONS),
     Scenario("session", (one_context_with(),), model_set=SESSIONS),
-    Scenario("session_shorter", (shorter_session,), "session", SESSIONS, is_variant=True),
+    Scenario("session_shorter", (shorter_session,), model_set=SESSIONS, is_variant=True),
     Scenario("sessions_merged", (sessions_with_merged_models,), model_set=MERGED),
     Scenario("sessions_adapters", (sessions_with_adapters,), "sessions_merged", ADAPTERS),
     _of_cycles(INFERENCES, Context(stream=0, model=0)),
@@ -375,7 +382,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     LEAN: ("plain",),
     OPTIONS: (DEFAULT_OPTIONS,),
     "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
-    SESSIONS: ("sessions_loaded", "session", "sessions_merged"),
+    SESSIONS: ("sessions_loaded", "session", "session_shorter", "sessions_merged"),
     "leaks": tuple(scenario.name for scenario in SCENARIOS if scenario.cycles),
     LIMIT: ("limit_no_reuse",),
 }
@@ -454,10 +461,17 @@ def without_reuse(plan: Plan) -> Plan:
     """Return the baseline of a user's plan: every context is loaded, and the runtime allocates all
     memory.
 
-    Models, streams, the order of running, cores, devices and the runtime's own options stay.
+    Models, streams, conversation, the order of running, cores, devices and the runtime's own
+    options stay. Raises NoBaseline if a context has an adapter.
     """
     contexts = []
     for index, context in enumerate(plan.contexts):
+        if context.mechanism == ADAPTER:
+            raise NoBaseline(
+                "without reuse an adapter is merged into a model of its own, which a plan does not"
+                " name. The scenario sessions_adapters is compared with such models: --adapter"
+                " FILE,MERGED"
+            )
         baseline_context = Context(
             context.stream,
             context.model,

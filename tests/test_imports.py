@@ -165,9 +165,9 @@ _LAYERS = {
         " material sections page"
     ),
     "harness": (
-        "errors extras former_names selection machine_info memory_gate gate_reports settings plans"
-        " conversations clock standard_output"
-        " progress measuring subjects result_text figure_properties effort model_request"
+        "errors extras former_names selection machine_info memory_gate gate_reports conversations"
+        " settings plans clock standard_output progress measuring subjects result_text"
+        " figure_properties effort model_request"
         " benchmark_plugin bench_options overrides session_run board_worker session fleet measure"
         " plugin all_questions"
     ),

@@ -13,11 +13,27 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from reusebench.harness.measure import Measure, Result
-    from reusebench.harness.plans.python_plan import Context, Model, Plan, Streams
+    from reusebench.harness.plans.python_plan import (
+        Context,
+        Conversation,
+        Model,
+        Plan,
+        Streams,
+    )
     from reusebench.storage.frames import load
     from reusebench.storage.measured_figure import Figure
 
-__all__ = ["Context", "Figure", "Measure", "Model", "Plan", "Result", "Streams", "load"]
+__all__ = [
+    "Context",
+    "Conversation",
+    "Figure",
+    "Measure",
+    "Model",
+    "Plan",
+    "Result",
+    "Streams",
+    "load",
+]
 
 __version__ = "0.2.0"
 
@@ -27,6 +43,7 @@ pytest_plugins = ("reusebench.harness.plugin",)
 #: Module of each name in __all__.
 _MODULES = {
     "Context": "harness.plans.python_plan",
+    "Conversation": "harness.plans.python_plan",
     "Figure": "storage.measured_figure",
     "Measure": "harness.measure",
     "Model": "harness.plans.python_plan",

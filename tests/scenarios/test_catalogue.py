@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from reusebench.measured.plan import (
+    ADAPTER,
     ALLOCATORS,
     CUDA,
     DUP,
@@ -20,38 +21,50 @@ from reusebench.measured.plan import (
     MODEL,
     NATIVE_OUTPUT,
     OUTPUT,
+    RESTORED_PROMPT,
+    SEQUENCE,
     SHARED_CONTEXT,
+    SHARED_PROMPT,
     SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
+    Conversation,
     Model,
     Plan,
     Streams,
 )
 from reusebench.scenarios.catalogue import (
+    ADAPTERS,
     DEFAULT_OPTIONS,
     FRAMES_4K,
     FRAMES_1080P,
     IN_TURN,
+    MERGED,
     MODEL_SETS,
     OTHER_QUESTION,
     QUESTIONS,
     RESOLUTIONS,
     SCENARIOS,
+    SESSIONS,
     STREAMS,
+    NoBaseline,
     Parameters,
     TooFewModels,
+    TooFewTokens,
     find_scenario,
     name_of_plan,
     question_of,
     scenarios_of,
+    suits,
     without_reuse,
 )
 from tests.helpers.support import models_of
 
 _A, _B, _C = (Model(name, f"/{name}.onnx", name * 2) for name in "abc")
 _NAMES = [scenario.name for scenario in SCENARIOS]
+_OF_LANGUAGE_MODELS = [name for name in _NAMES if not suits(name, False)]
+_CONVERSATION = Conversation(tokens=512, prompt=64, generated=8, common=48)
 _COMPARED = [scenario.name for scenario in SCENARIOS if scenario.baseline]
 #: Scenarios whose contexts take frames; one has no context, and one has contexts for all streams
 #: together.
@@ -91,9 +104,15 @@ _SHAPES = list(itertools.product((1, 2, 4), (1, 3), (1, 3, 5), (1, 2, 4)))
 def _plan(
     name: str, models: tuple[Model, ...], streams: int, contexts: int, cores: int = 4
 ) -> Plan:
-    return find_scenario(name).plans(
-        Parameters("onnxruntime", models, streams, contexts, cores, rounds=7)
-    )[0]
+    parameters = Parameters("onnxruntime", models, streams, contexts, cores, rounds=7)
+    return find_scenario(name).plans(_with_conversation(name, parameters))[0]
+
+
+def _with_conversation(name: str, parameters: Parameters) -> Parameters:
+    """Return the parameters with a conversation, if the scenario is of language models."""
+    if name in _OF_LANGUAGE_MODELS:
+        return replace(parameters, conversation=_CONVERSATION)
+    return parameters
 
 
 def _shapes(name: str) -> list[tuple[int, int, int, int]]:
@@ -179,6 +198,20 @@ _LAYOUTS: dict[str, tuple[Context, ...]] = {
     "lean": tuple(
         replace(context, zero_copy=(INPUT, NATIVE_OUTPUT), io=context.core)
         for context in _DUPS_ON_THREE_CORES
+    ),
+    "sessions_loaded": (Context(0, 0), Context(0, 0)),
+    "sessions_contexts": (Context(0, 0), Context(0, 0, DUP, 0)),
+    "sessions_sequences": (Context(0, 0), Context(0, 0, SEQUENCE, 0)),
+    "sessions_unified": (Context(0, 0, unified_cache=True), Context(0, 0, SEQUENCE, 0)),
+    "sessions_shared_prompt": (Context(0, 0, unified_cache=True), Context(0, 0, SHARED_PROMPT, 0)),
+    "sessions_restored_prompt": (Context(0, 0), Context(0, 0, RESTORED_PROMPT, 0)),
+    "session": (Context(0, 0),),
+    "session_shorter": (Context(0, 0),),
+    "sessions_merged": (Context(0, 0), Context(0, 1), Context(0, 2)),
+    "sessions_adapters": (
+        Context(0, 0),
+        Context(0, 1, ADAPTER, 0),
+        Context(0, 2, ADAPTER, 0),
     ),
     "streams_decode_only": (),
     "cycles_inferences": (Context(0, 0),),
@@ -312,11 +345,58 @@ def test_only_models_that_are_used_are_in_a_plan() -> None:
 
 @pytest.mark.parametrize("name", _COMPARED)
 def test_a_scenario_has_the_model_set_of_its_baseline(name: str) -> None:
-    """Otherwise the two would not get the same models."""
+    """Otherwise the two would not get the same models; adapters are compared with merged ones."""
     scenario = find_scenario(name)
     assert scenario.model_set in MODEL_SETS
     assert scenario.baseline is not None
-    assert find_scenario(scenario.baseline).model_set == scenario.model_set
+    expected = {ADAPTERS: MERGED}.get(scenario.model_set, scenario.model_set)
+    assert find_scenario(scenario.baseline).model_set == expected
+
+
+# Conversations with language models
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_the_conversation_of_a_scenario(name: str) -> None:
+    """It is that of the parameters; one scenario has half the room, and cycles fill theirs."""
+    parameters = Parameters("x", models_of(*range(9)), 1, 2, 1, 3, conversation=_CONVERSATION)
+    conversation = find_scenario(name).plans(parameters)[0].conversation
+    expected = _CONVERSATION
+    if name == "session_shorter":
+        expected = replace(_CONVERSATION, tokens=256)
+    if name.startswith("cycles_"):
+        expected = Conversation(tokens=256, prompt=248, generated=8, common=48)
+    assert conversation == expected
+
+
+def test_half_of_the_tokens_must_be_enough() -> None:
+    """With no room to spare the shorter conversation would be the same: that is refused."""
+    tight = Parameters("x", (_A,), 1, 2, 1, 3, conversation=replace(_CONVERSATION, tokens=72))
+    with pytest.raises(TooFewTokens, match=r"half of 72 tokens is less than the 72 .* --tokens"):
+        find_scenario("session_shorter").plans(tight)
+    between = replace(tight, conversation=replace(_CONVERSATION, tokens=100))
+    (plan,) = find_scenario("session_shorter").plans(between)
+    assert plan.conversation == replace(_CONVERSATION, tokens=72)
+
+
+def test_which_scenarios_language_models_take_part_in() -> None:
+    """Sessions, options and leaks, apart from the memory of inputs; no other model in sessions."""
+    taking_part = [name for name in _NAMES if suits(name, True)]
+    leaks = [name for name in scenarios_of("leaks") if name != "cycles_io_memory"]
+    assert sorted(taking_part) == sorted([*scenarios_of(SESSIONS), DEFAULT_OPTIONS, *leaks])
+    assert suits("cache_type=q8_0", True)
+    assert [name for name in _NAMES if not suits(name, False)] == scenarios_of(SESSIONS)
+
+
+def test_a_plan_with_adapters_has_none_without_reuse() -> None:
+    """An adapter would be merged into a model that the plan does not have; sequences are loaded."""
+    contexts = (Context(0, 0, unified_cache=True), Context(0, 0, SHARED_PROMPT, 0))
+    plan = Plan("talk", None, "x", (_A, _B), contexts, 1, 3, conversation=_CONVERSATION)
+    baseline = without_reuse(plan)
+    assert baseline.contexts == (Context(0, 0), Context(0, 0))
+    assert baseline.conversation == _CONVERSATION
+    with pytest.raises(NoBaseline, match=r"an adapter is merged .*: --adapter FILE,MERGED"):
+        without_reuse(replace(plan, contexts=(Context(0, 0), Context(0, 1, ADAPTER, 0))))
 
 
 # Streams of frames
@@ -340,9 +420,11 @@ def test_only_scenarios_of_streams_have_the_schedule() -> None:
     """Only scenarios of streams have a schedule; the others run their rounds."""
     schedule = Streams(2, 30.0, 0, 0.0, 1.0, None)
     parameters = Parameters("x", models_of(*range(9)), 2, 1, 2, rounds=1, schedule=schedule)
-    scheduled = [
-        name for name in _NAMES if find_scenario(name).plans(parameters)[0].schedule is not None
-    ]
+    scheduled = []
+    for name in _NAMES:
+        plan = find_scenario(name).plans(_with_conversation(name, parameters))[0]
+        if plan.schedule is not None:
+            scheduled.append(name)
     assert scheduled == _WITH_FRAMES
 
 

@@ -77,10 +77,6 @@ _NAMES_IN_PLANS = (
     "streams",
     "contexts",
     "sessions",
-    "tokens",
-    "prompt",
-    "generated",
-    "common",
     "adapter",
     "session_option",
 )

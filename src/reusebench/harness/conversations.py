@@ -8,10 +8,12 @@ from typing import Optional
 from reusebench.harness.errors import UserError
 from reusebench.measured.plan import Conversation
 
-__all__ = ["MOST_TOKENS", "ConversationRequest"]
+__all__ = ["DEFAULT_CONVERSATION", "MOST_TOKENS", "ConversationRequest"]
 
 #: Tokens of a conversation. No model has more.
 MOST_TOKENS = 1 << 24
+#: The conversation unless options or a plan say otherwise.
+DEFAULT_CONVERSATION = Conversation(tokens=1024, prompt=128, generated=16, common=96)
 
 
 @dataclass(frozen=True)

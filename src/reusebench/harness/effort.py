@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from reusebench.harness.conversations import DEFAULT_CONVERSATION
 from reusebench.harness.measuring.models.model_sets import BuiltIn
 from reusebench.harness.settings import StreamPace
 from reusebench.measured.plan import Conversation
@@ -19,7 +20,6 @@ CONTEXTS = 3
 SESSIONS = 4
 #: Streams that run as long as this or longer run once, unless --repeats says otherwise.
 SOAK_S = 600.0
-_CONVERSATION = Conversation(tokens=1024, prompt=128, generated=16, common=96)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Effort:
     #: times in 20 cycles.
     cycle_inferences: int = 100
     #: Language models only.
-    conversation: Conversation = _CONVERSATION
+    conversation: Conversation = DEFAULT_CONVERSATION
     #: Timed turns of each conversation. A turn is longer than an inference of other models.
     turns: int = 3
     #: Turns in a cycle of them.

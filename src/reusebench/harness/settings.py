@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
+from reusebench.harness.conversations import DEFAULT_CONVERSATION
 from reusebench.harness.errors import UserError
 from reusebench.measured.plan import (
     INFERENCES_PER_CYCLE,
@@ -53,7 +54,6 @@ _MOST_FRAMES_PER_S = 10_000
 MOST_QUEUED = 1000
 #: numpy has up to 64 dimensions, and a size has up to 32 bits.
 _SIZES = re.compile(r"\d{1,9}(x\d{1,9}){0,63}")
-_CONVERSATION = Conversation(tokens=512, prompt=64, generated=8, common=48)
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Settings:
     #: Number of conversations with a language model.
     sessions: int = 1
     #: The conversation of each context of a language model.
-    conversation: Conversation = _CONVERSATION
+    conversation: Conversation = DEFAULT_CONVERSATION
     #: Timed turns of each conversation.
     turns: int = 2
     #: Turns in a cycle of them.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 
-__all__ = ["is_language_model", "language_file", "parts_of", "reads"]
+__all__ = ["is_language_model", "language_file", "model_name", "parts_of", "reads"]
 
 #: End of the name of a part of a GGUF file that is split, as llama-gguf-split names it.
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf")
@@ -37,6 +37,13 @@ def language_file(path: Path) -> Path:
             if entry.folder_model and (path / entry.folder_model).is_file():
                 return path / entry.folder_model
     return path
+
+
+def model_name(file: Path) -> str:
+    """Return the name of a model in tables: its file's, or its folder's if that is the model."""
+    if any(file.name == entry.folder_model for entry in RUNTIMES) and is_language_model(file):
+        return file.parent.name
+    return file.stem
 
 
 def parts_of(path: Path) -> list[Path]:

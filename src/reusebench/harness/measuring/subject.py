@@ -10,10 +10,11 @@ from reusebench.harness.errors import NoModels
 from reusebench.harness.measuring.models.model_sets import ModelSets
 from reusebench.harness.measuring.videos import Videos
 from reusebench.harness.plans.plan_file import PlanFile
-from reusebench.harness.settings import Settings
-from reusebench.measured.plan import Plan, Streams
+from reusebench.harness.settings import Settings, has_conversations
+from reusebench.measured.plan import Conversation, Plan, Streams
 from reusebench.measured.runtimes import find_runtime
 from reusebench.scenarios.catalogue import (
+    NoBaseline,
     Scenario,
     TooFewModels,
     TooFewTokens,
@@ -194,14 +195,22 @@ class PlanSubject(Subject):
         settings = supplies.settings
         target = supplies.targets[runtime]
         knows_cores = find_runtime(runtime).device == "cpu" or target.chip is not None
+        conversation: Conversation | None = None
+        if has_conversations(runtime):
+            conversation = file.checked_conversation(settings.conversation)
         cores = file.checked_cores(settings.cores(runtime), knows_cores)
         models = supplies.models.of_plan(runtime, file)
         schedule: Streams | None = None
         if self.has_streams:
             schedule = file.schedule(settings.pace, supplies.videos.of(runtime))
         rounds = settings.parameters(runtime, models).rounds
-        plan = file.plan(runtime, models, cores, file.rounds or rounds, schedule)
-        return [plan if self.reuses else without_reuse(plan)]
+        plan = file.plan(runtime, models, cores, file.rounds or rounds, schedule, conversation)
+        if self.reuses:
+            return [plan]
+        try:
+            return [without_reuse(plan)]
+        except NoBaseline as error:
+            raise NoModels(f"{file.document.title}: {error}") from None
 
     def extent(self, runtime: str, supplies: Supplies) -> Extent:  # noqa: ARG002
         """Return the streams and contexts of the file."""

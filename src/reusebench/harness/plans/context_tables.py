@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from reusebench.harness.plans.document import DocumentTable, nearest, shown
 from reusebench.measured.plan import (
+    ADAPTER,
     ALLOCATORS,
     CREATE_MEM,
     DEVICES,
     DUP,
     INTERNAL,
     LOAD,
+    OF_LANGUAGE_MODELS,
     SHARED_CONTEXT,
     SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
@@ -23,7 +25,9 @@ from reusebench.measured.plan import (
 __all__ = ["check_cores", "read_chains", "read_contexts"]
 
 #: Ways to reuse another context; each is a key whose value is that context's name.
-_REUSES = (DUP, SHARED_CONTEXT, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
+_REUSES = (DUP, SHARED_CONTEXT, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY, *OF_LANGUAGE_MODELS)
+#: Those whose contexts have a model of their own.
+_WITH_OWN_MODEL = (SHARED_WEIGHTS, ADAPTER)
 _MEMORY_KEYS = (
     "internal",
     "outside",
@@ -34,6 +38,7 @@ _MEMORY_KEYS = (
     "device",
     "core",
     "options",
+    "unified_cache",
 )
 _CONTEXT_KEYS = ("model", "stream", "after", *_REUSES, *_MEMORY_KEYS)
 
@@ -66,6 +71,7 @@ def read_contexts(section: DocumentTable, models: Sequence[str]) -> tuple[Contex
             device=table.word("device", DEVICES, "device"),
             core=table.whole("core", least=0),
             options=_options(table),
+            unified_cache=table.flag("unified_cache"),
             name=name,
         )
     return tuple(contexts.values())
@@ -123,7 +129,7 @@ def _model_of(
 ) -> int:
     """Return the index of a context's model; by default it is that of its source."""
     name = table.word("model", models, "model")
-    if source is None or mechanism == SHARED_WEIGHTS:
+    if source is None or mechanism in _WITH_OWN_MODEL:
         if name is None:
             raise table.error("model", f"it is missing{nearest('', models)}")
         return models.index(name)

@@ -7,11 +7,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Optional, Union
 
+from reusebench.harness.conversations import ConversationRequest
+from reusebench.harness.errors import UserError
 from reusebench.harness.plans.document import Document
 from reusebench.harness.settings import StreamPace, excess
 from reusebench.measured.plan import (
+    ADAPTER,
     SHARED_WEIGHTS,
     Context,
+    Conversation,
     InvalidPlan,
     Model,
     Plan,
@@ -78,6 +82,8 @@ class PlanFile:
     #: The chains of a Plan.
     chains: tuple[tuple[int, ...], ...]
     streams: Optional[PlanStreams] = None
+    #: The numbers of the conversation that the file has; None: it has no such table.
+    conversation: Optional[ConversationRequest] = None
     #: None: all cores of the machine.
     cores: Optional[int] = None
     #: None: the option's value.
@@ -93,9 +99,16 @@ class PlanFile:
     @property
     def slaves(self) -> list[PlanModel]:
         """The models whose contexts have the weights of another context."""
-        indices = {
-            context.model for context in self.contexts if context.mechanism == SHARED_WEIGHTS
-        }
+        return self._models_of(SHARED_WEIGHTS)
+
+    @property
+    def adapters(self) -> list[PlanModel]:
+        """The models that are adapters (LoRA) over the model of another context."""
+        return self._models_of(ADAPTER)
+
+    def _models_of(self, mechanism: str) -> list[PlanModel]:
+        """Return the models of the contexts with a mechanism."""
+        indices = {context.model for context in self.contexts if context.mechanism == mechanism}
         return [self.models[index] for index in sorted(indices)]
 
     @property
@@ -118,8 +131,12 @@ class PlanFile:
         cores: int,
         rounds: int,
         schedule: Streams | None = None,
+        conversation: Conversation | None = None,
     ) -> Plan:
-        """Return the plan with the runtime's models; raise PlanFileError if it cannot be walked."""
+        """Return the plan with the runtime's models; raise PlanFileError if it cannot be walked.
+
+        `conversation` is that of checked_conversation(), for language models only.
+        """
         if schedule:
             problem = excess(len(self.contexts), rounds, schedule.count, schedule.fps)
         else:
@@ -137,6 +154,7 @@ class PlanFile:
                 rounds=rounds,
                 schedule=schedule,
                 chains=self.chains,
+                conversation=conversation,
             )
         except InvalidPlan as error:
             raise self._error(error) from None
@@ -148,6 +166,23 @@ class PlanFile:
             return self.document.error(("contexts",), error.problem)
         others = f"with {', '.join(map(repr, names[:-1]))}: " if len(names) > 1 else ""
         return self.document.error(("contexts", names[-1]), f"{others}{error.problem}")
+
+    def checked_conversation(self, default: Conversation) -> Conversation:
+        """Return the conversation of language models; `default` has the numbers that the file
+        leaves out.
+
+        Raises PlanFileError if they contradict each other.
+        """
+        if self.cores not in (None, 1):
+            raise self.document.error(
+                ("cores",),
+                "contexts of a language model take turns, each with all threads of the runtime;"
+                " valid: 1, or leave it out",
+            )
+        try:
+            return (self.conversation or ConversationRequest()).conversation(default)
+        except UserError as error:
+            raise self.document.error(("conversation",), str(error)) from None
 
     def checked_cores(self, cores: int, is_known: bool) -> int:
         """Return the number of contexts that may infer at once on a machine with `cores` cores.

@@ -12,7 +12,7 @@ from reusebench.harness.plans.document import Document
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import plan_of_document
 
-__all__ = ["Context", "Model", "Plan", "Streams", "plan_file_of"]
+__all__ = ["Context", "Conversation", "Model", "Plan", "Streams", "plan_file_of"]
 
 _Path = Union[str, "os.PathLike[str]"]
 
@@ -68,6 +68,17 @@ class Context:
     shared_weights: Optional[str] = None
     #: Name of the context over whose weight memory it is loaded.
     shared_weight_memory: Optional[str] = None
+    #: Language models: name of the context that this is another sequence of.
+    sequence: Optional[str] = None
+    #: The same, over the common tokens of their prompts.
+    shared_prompt: Optional[str] = None
+    #: Name of the context whose weights it has, and whose saved state of the common tokens it
+    #: begins each turn with.
+    restored_prompt: Optional[str] = None
+    #: Name of the context whose weights it has, under the adapter that is its model.
+    adapter: Optional[str] = None
+    #: Whether the sequences over it share one cache.
+    unified_cache: Optional[bool] = None
     #: Contexts with the same word share one internal memory.
     internal: Optional[str] = None
     #: Kinds of memory that the application allocates: "weights", "internal".
@@ -103,6 +114,20 @@ class Streams:
 
 
 @dataclass(frozen=True)
+class Conversation:
+    """The conversation that each context of a language model holds; None: as the options say."""
+
+    #: Tokens that there is room for.
+    tokens: Optional[int] = None
+    #: Tokens of the prompt.
+    prompt: Optional[int] = None
+    #: Tokens that are generated after it.
+    generated: Optional[int] = None
+    #: Tokens at the beginning that all prompts have in common.
+    common: Optional[int] = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """A pipeline: its models, and its contexts in the order in which they are made.
 
@@ -126,6 +151,8 @@ class Plan:
     #: Contexts by name, in the order in which they are made.
     contexts: Mapping[str, Context]
     streams: Optional[Streams] = None
+    #: Language models only; None: as the options say.
+    conversation: Optional[Conversation] = None
     #: The number of contexts that may infer at once; None: all cores of the machine that infers.
     cores: Optional[int] = None
     #: False: every context is loaded from its file, and the runtime allocates all of its memory.
@@ -144,6 +171,7 @@ def plan_file_of(plan: Plan) -> PlanFile:
         "models": {name: _model(model) for name, model in plan.models.items()},
         "contexts": {name: _table(context) for name, context in plan.contexts.items()},
         "streams": _table(plan.streams) if plan.streams else None,
+        "conversation": _table(plan.conversation) if plan.conversation else None,
     }
     title = f"reusebench.Plan({plan.name!r})"
     return plan_of_document(Document(Path.cwd() / "plan.py", values, {}, title))
@@ -153,7 +181,7 @@ def _model(model: Union[_Path, Model]) -> object:
     return _table(model) if isinstance(model, Model) else os.fspath(model)
 
 
-def _table(part: Union[Model, Context, Streams]) -> dict[str, object]:
+def _table(part: Union[Model, Context, Conversation, Streams]) -> dict[str, object]:
     """Return the keys and values that a plan file would have, without those that are not given."""
     table: dict[str, object] = {}
     for key, value in asdict(part).items():

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Optional
 
+from reusebench.harness.conversations import MOST_TOKENS, ConversationRequest
 from reusebench.harness.plans.context_tables import check_cores, read_chains, read_contexts
 from reusebench.harness.plans.document import Document, DocumentTable, read_document, shown
 from reusebench.harness.plans.plan_file import PlanFile, PlanModel, PlanPace, PlanStreams
@@ -21,6 +22,7 @@ from reusebench.harness.settings import (
 )
 from reusebench.measured.plan import Context
 from reusebench.models import ModelError, Recipe
+from reusebench.models.model_kinds import language_file
 from reusebench.models.networks import NETWORKS, find_network
 from reusebench.system.user_files import UserFileError, check_file
 
@@ -51,9 +53,12 @@ def read_plan_file(path: Path) -> PlanFile:
 def plan_of_document(document: Document) -> PlanFile:
     """Return the plan that the keys of a document describe; raise PlanFileError if it is wrong."""
     root = document.section()
-    root.expect("name", "cores", "models", "streams", "contexts")
+    root.expect("name", "cores", "models", "streams", "conversation", "contexts")
     models = tuple(_model(root.section("models"), name) for name in root.names("models"))
     streams = _streams(root.section("streams")) if "streams" in root.values else None
+    conversation = None
+    if "conversation" in root.values:
+        conversation = _conversation(root.section("conversation"))
     if len(root.names("contexts")) > MOST_CONTEXTS:
         raise root.error("contexts", f"there are too many; valid: up to {MOST_CONTEXTS}")
     contexts_section = root.section("contexts")
@@ -72,6 +77,7 @@ def plan_of_document(document: Document) -> PlanFile:
         contexts=contexts,
         chains=read_chains(contexts_section, contexts),
         streams=streams,
+        conversation=conversation,
         cores=root.whole("cores", least=1),
     )
 
@@ -105,7 +111,7 @@ def _existing(section: DocumentTable, key: str) -> Path:
     """Return the path of a file, which is relative to the plan's."""
     path = section.document.path.parent / (section.text(key) or "")
     try:
-        return check_file(path)
+        return check_file(language_file(path))
     except UserFileError as error:
         raise section.error(
             key, f"{error}. Give a path that is absolute, or relative to the plan's file"
@@ -141,6 +147,19 @@ def _sizes(section: DocumentTable, key: str) -> tuple[int, ...]:
     if sizes is None:
         raise section.error(key, f"{shown(text)} is no shape; valid: sizes as in 1x3x640x640")
     return sizes
+
+
+# Language models
+
+
+def _conversation(section: DocumentTable) -> ConversationRequest:
+    section.expect("tokens", "prompt", "generated", "common")
+    return ConversationRequest(
+        tokens=section.whole("tokens", least=1, most=MOST_TOKENS),
+        prompt=section.whole("prompt", least=1, most=MOST_TOKENS),
+        generated=section.whole("generated", least=1, most=MOST_TOKENS),
+        common=section.whole("common", least=0, most=MOST_TOKENS),
+    )
 
 
 # Streams

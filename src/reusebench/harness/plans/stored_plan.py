@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
 import msgspec
 
+from reusebench.harness.conversations import MOST_TOKENS, ConversationRequest
 from reusebench.harness.plans.document import Document
 from reusebench.harness.plans.plan_file import PlanFile, PlanModel, PlanPace, PlanStreams
 from reusebench.harness.plans.plan_name import checked_name, is_built_in
@@ -25,6 +26,10 @@ class _BoundsOfStreams(msgspec.Struct):
     fps: Annotated[float, msgspec.Meta(le=MOST_FPS)]
 
 
+class _BoundsOfConversation(msgspec.Struct):
+    tokens: Annotated[int, msgspec.Meta(le=MOST_TOKENS)]
+
+
 class _BoundsOfCycles(msgspec.Struct):
     count: Annotated[int, msgspec.Meta(le=MOST_CYCLES)]
     inferences: Annotated[int, msgspec.Meta(le=MOST_INFERENCES)] = 1
@@ -35,6 +40,7 @@ class _Bounds(msgspec.Struct):
 
     contexts: Annotated[list[Any], msgspec.Meta(max_length=MOST_CONTEXTS)]
     chains: Annotated[list[Any], msgspec.Meta(max_length=MOST_CONTEXTS)] = []
+    conversation: Optional[_BoundsOfConversation] = None
     schedule: Optional[_BoundsOfStreams] = None
     cycles: Optional[_BoundsOfCycles] = None
 
@@ -65,6 +71,7 @@ def read_stored_plan(document: Document) -> PlanFile:
         contexts=_named(plan.contexts),
         chains=plan.chains,
         streams=_streams(plan),
+        conversation=_conversation(plan),
         cores=plan.cores,
         rounds=plan.rounds,
         runtime=plan.runtime,
@@ -99,6 +106,10 @@ def _named(contexts: Sequence[Context]) -> tuple[Context, ...]:
     for number, context in enumerate(contexts, start=1):
         named.append(replace(context, name=context.name or f"context-{number}"))
     return tuple(named)
+
+
+def _conversation(plan: Plan) -> ConversationRequest | None:
+    return ConversationRequest(**asdict(plan.conversation)) if plan.conversation else None
 
 
 def _streams(plan: Plan) -> PlanStreams | None:

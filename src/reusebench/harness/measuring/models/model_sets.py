@@ -21,6 +21,7 @@ from reusebench.harness.plans.plan_file import PlanFile, PlanModel
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import RuntimeEntry, find_runtime
 from reusebench.models import ModelError, Recipe, can_be_weightless, ensure_all
+from reusebench.models.model_kinds import model_name
 from reusebench.scenarios.catalogue import (
     ADAPTERS,
     CYCLES,
@@ -187,11 +188,12 @@ class ModelSets:
                 "--model is given without --adapter: give each adapter (LoRA) with --adapter"
                 " FILE[,MERGED]"
             )
-        models = []
-        for adapter in self.adapters:
-            path = adapter.file.path.resolve()
-            models.append(Model(path.stem, str(path), model_digest(path, self.user.pins)))
-        return models
+        return [self._adapter(adapter.file.path) for adapter in self.adapters]
+
+    def _adapter(self, path: Path, name: str | None = None) -> Model:
+        """Return an adapter; the first context over it tells whether it suits the model."""
+        path = path.resolve()
+        return Model(name or path.stem, str(path), model_digest(path, self.user.pins))
 
     def _merged(self, runtime: RuntimeEntry) -> tuple[Model, ...]:
         merged = [adapter.merged for adapter in self.adapters if adapter.merged]
@@ -236,6 +238,8 @@ class ModelSets:
                 models.append(replace(built, name=model.name))
             elif isinstance(model.source, Model):
                 models.append(_stored(model.source, plan, self.user.pins))
+            elif model in plan.adapters:
+                models.append(self._adapter(Path(str(model.source)), model.name))
             else:
                 models.append(self._user_model(runtime, plan, model))
         return tuple(models)
@@ -260,7 +264,7 @@ class ModelSets:
             raise type(error)(str(in_plan)) from None
         # After the file's name come shapes that the file leaves free, and the precision of a
         # conversion.
-        suffix = read.name[len(path.stem) :]
+        suffix = read.name[len(model_name(path)) :]
         return replace(read, name=model.name + suffix)
 
     def _built_in(self, recipe: Recipe, path: Path, weightless: Path | None = None) -> Model:

@@ -29,7 +29,7 @@ from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 from reusebench.measured.runtimes.base import InputData, Interface
 from reusebench.models import ConversionError, Converter, ModelError, OnnxFile, converter_of
 from reusebench.models.inputs.candidates import candidates, shape_text
-from reusebench.models.model_kinds import is_language_model, parts_of, reads
+from reusebench.models.model_kinds import is_language_model, model_name, parts_of, reads
 from reusebench.system.user_files import Pins, UserFileError, check_file
 from reusebench.targets.target import Target
 
@@ -201,7 +201,7 @@ class UserModels:
         reader = reader_of(runtime, file)
         interface = self._trials.interface(reader, file)
         model = Model(
-            path.stem,
+            model_name(path),
             str(path),
             model_digest(path, self.pins),
             weightless=str(file.weightless.resolve()) if file.weightless else None,
