@@ -144,8 +144,8 @@ _MISTAKES = {
     ),
     "test_no_repeats": "measure(repeats=0) is not valid; valid: a whole number from 1 to 1,024\n",
     "test_too_many": (
-        "1,000,000 contexts are too many; valid: up to 1,024 in all. Lower streams, contexts or"
-        " rounds\n"
+        "1,000,000 contexts are too many; valid: up to 1,024 in all. Lower streams,"
+        " contexts, sessions or rounds\n"
     ),
     "test_wrong_plan": (
         "reusebench.Plan('wrong'), contexts.first.model: there is no model 'nett'; did you mean"

@@ -15,6 +15,7 @@ from reusebench.harness.plans.writing import file_plan
 from reusebench.measured.plan import Model, Plan
 from reusebench.measured.runtimes import find_runtime
 from reusebench.models import Recipe
+from reusebench.models.language import LanguageRecipe
 from reusebench.storage.fit_answer import FitAnswer, read_answers
 from reusebench.system.user_files import Pins
 
@@ -52,7 +53,7 @@ def _runtime_of(file: PlanFile) -> str:
     """Return the runtime whose own files all models are; raise ApplyError if there is none."""
     suffixes = set()
     for model in file.models:
-        if isinstance(model.source, Recipe):
+        if isinstance(model.source, (Recipe, LanguageRecipe)):
             raise ApplyError(
                 f"--plan: the model {model.name!r} is a built-in network, which no program loads."
                 " Give it the `file` that the program loads"

@@ -12,6 +12,7 @@ from reusebench.commands.known_runs import KnownRuns
 from reusebench.commands.options import RUNS_ARE_NAMED, storages
 from reusebench.commands.reply import give, json_option
 from reusebench.commands.results import PlanResult
+from reusebench.harness.effort import SESSIONS
 from reusebench.harness.errors import UserError
 from reusebench.harness.model_request import default_recipes
 from reusebench.harness.plans.reading import read_plan_file
@@ -22,10 +23,11 @@ from reusebench.harness.plans.writing import (
     scenario_text,
     writable_scenario,
 )
-from reusebench.harness.settings import MOST_CONTEXTS, excess
+from reusebench.harness.settings import MOST_CONTEXTS, excess, has_conversations
 from reusebench.measured.plan import Plan
 from reusebench.measured.runtimes import RUNTIMES, find_runtime
 from reusebench.measured.runtimes.base import NotSupported
+from reusebench.scenarios.catalogue import SCENARIOS, suits
 from reusebench.snippets import Snippet, snippet_of
 from reusebench.storage.errors import StorageError
 from reusebench.storage.result import Result
@@ -52,6 +54,14 @@ _SUFFIXES = (".toml", ".json")
     help="Contexts of each stream.",
 )
 @click.option(
+    "--sessions",
+    type=_COUNT,
+    metavar="N",
+    default=SESSIONS,
+    show_default=True,
+    help="Conversations with a language model.",
+)
+@click.option(
     "--cores", type=_COUNT, metavar="N", help="Cores to infer on. Default: this machine's."
 )
 @click.option(
@@ -60,7 +70,7 @@ _SUFFIXES = (".toml", ".json")
     metavar="NAME",
     help=(
         "Print it as this runtime runs it: on an NPU contexts of streams are bound to cores."
-        " Default: onnxruntime; for stored runs, the one that has it."
+        " Default: the first that runs such models; for stored runs, the one that has it."
     ),
 )
 @click.option(
@@ -89,6 +99,7 @@ def plan(
     name: str,
     streams: int,
     contexts: int,
+    sessions: int,
     cores: int | None,
     runtime: str | None,
     reference: str | None,
@@ -121,20 +132,30 @@ def plan(
     is_file = name.endswith(_SUFFIXES)
     if is_file and not code:
         raise UserError(f"{name} is a plan file already; with --code its program is printed")
-    runtime = runtime or (_RKNN if chip else RUNTIMES[0].name)
+    runtime = runtime or (_RKNN if chip else _default_runtime(name))
     cores = cores or (CHIPS[chip].npu_cores if chip else machine_cores(runtime))
     if is_file:
         plan_of_file = file_plan(read_plan_file(Path(name)), runtime, cores)
         applied = f"reusebench apply --plan {name}"
         _give_program(_first_program([plan_of_file], chip), runtime, applied)
         return
-    scenario = writable_scenario(name)
-    recipes = default_recipes(scenario, streams)
+    scenario = writable_scenario(name, runtime)
+    recipes = default_recipes(scenario, streams, runtime)
+    contexts = sessions if has_conversations(runtime) else contexts
     if code:
         plans = scenario_plans(scenario, runtime, recipes, streams, contexts, cores)
         _give_program(_first_program(plans, chip), runtime)
     else:
         _give("toml", scenario_text(scenario, runtime, recipes, streams, contexts, cores))
+
+
+def _default_runtime(name: str) -> str:
+    """Return the first runtime that takes part in a scenario, or in any plan of a file."""
+    for entry in RUNTIMES:
+        is_scenario = name in [scenario.name for scenario in SCENARIOS]
+        if not is_scenario or suits(name, entry.has_conversations):
+            return entry.name
+    return RUNTIMES[0].name
 
 
 def _give_program(program: Snippet, runtime: str, applied: str = "reusebench apply") -> None:

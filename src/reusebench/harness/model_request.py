@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from reusebench.harness.errors import UserError
 from reusebench.harness.measuring.models.model_files import AdapterFile, InputShape, ModelFile
 from reusebench.harness.measuring.models.model_sets import BuiltIn, ModelSets
 from reusebench.harness.measuring.models.user_models import UserModels
+from reusebench.harness.plans.plan_file import AnyRecipe
 from reusebench.harness.selection import chip_of
-from reusebench.harness.settings import parse_sizes
-from reusebench.models import Recipe
+from reusebench.harness.settings import has_conversations, parse_sizes
 from reusebench.scenarios.catalogue import Scenario
 from reusebench.targets.target import Target
 
@@ -101,8 +101,10 @@ def resolve_model_sets(request: ModelRequest, targets: Mapping[str, Target]) -> 
     )
 
 
-def default_recipes(scenario: Scenario, streams: int) -> list[Recipe]:
+def default_recipes(scenario: Scenario, streams: int, runtime: str) -> Sequence[AnyRecipe]:
     """Return the recipes of a scenario's models that are used unless an option says otherwise."""
+    if has_conversations(runtime):
+        return DEFAULT.built_in.language_recipes(scenario.model_set)
     return DEFAULT.built_in.recipes(scenario.model_set, streams)
 
 

@@ -20,7 +20,7 @@ from reusebench.harness.plans.writing import (
 from reusebench.harness.settings import StreamPace
 from reusebench.measured.plan import CUDA, DUP, Context, Model, Plan, Streams
 from reusebench.models import Recipe
-from reusebench.scenarios.catalogue import SCENARIOS, Parameters, Scenario
+from reusebench.scenarios.catalogue import SCENARIOS, Parameters, Scenario, suits
 
 _STREAMS = 2
 _CONTEXTS = 3
@@ -51,7 +51,11 @@ def _plan_of(file: PlanFile, runtime: str) -> Plan:
 @pytest.mark.parametrize("runtime", ["onnxruntime", "rknn"])
 @pytest.mark.parametrize(
     "scenario",
-    [scenario for scenario in SCENARIOS if not scenario.runs_once],
+    [
+        scenario
+        for scenario in SCENARIOS
+        if not scenario.runs_once and suits(scenario.name, has_conversations=False)
+    ],
     ids=lambda scenario: scenario.name,
 )
 def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: Scenario, runtime: str) -> None:
@@ -81,7 +85,7 @@ def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: Scenario, runt
 def test_cycles_are_no_plan_file() -> None:
     """A plan file has no cycles: the error names the test that measures them."""
     with pytest.raises(UserError, match=r"bench test_leaks\.py"):
-        writable_scenario("cycles_dups")
+        writable_scenario("cycles_dups", "rknn")
 
 
 def test_what_scenarios_do_not_have_is_written_too(tmp_path: Path) -> None:
@@ -106,8 +110,8 @@ def test_what_scenarios_do_not_have_is_written_too(tmp_path: Path) -> None:
 def test_an_unknown_scenario() -> None:
     """The nearest name is told."""
     with pytest.raises(UserError, match="there is no scenario 'ful_dup'; did you mean 'full_dup'"):
-        writable_scenario("ful_dup")
-    assert writable_scenario("full_dup").name == "full_dup"
+        writable_scenario("ful_dup", "rknn")
+    assert writable_scenario("full_dup", "rknn").name == "full_dup"
 
 
 def test_a_scenario_that_no_plan_file_says() -> None:
@@ -115,7 +119,7 @@ def test_a_scenario_that_no_plan_file_says() -> None:
     with pytest.raises(
         UserError, match=r"limit_lean makes contexts until one fails.*bench test_limit\.py"
     ):
-        writable_scenario("limit_lean")
+        writable_scenario("limit_lean", "rknn")
 
 
 def test_cores_of_this_machine() -> None:

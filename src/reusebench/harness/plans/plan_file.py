@@ -23,9 +23,14 @@ from reusebench.measured.plan import (
     Video,
 )
 from reusebench.models import Recipe
+from reusebench.models.language import LanguageRecipe
 from reusebench.scenarios.catalogue import name_without_reuse
 
-__all__ = ["PlanFile", "PlanModel", "PlanPace", "PlanStreams"]
+__all__ = ["AnyRecipe", "PlanFile", "PlanModel", "PlanPace", "PlanStreams"]
+
+
+#: The recipe of a built-in network or language model.
+AnyRecipe = Union[Recipe, LanguageRecipe]
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class PlanModel:
     #: Its name in contexts and in tables.
     name: str
     #: A file, the recipe of a built-in network, or the model of a stored plan.
-    source: Union[Path, Recipe, Model]
+    source: Union[Path, AnyRecipe, Model]
     #: The file without its weights, for contexts that share the weights of another context.
     weightless: Optional[Path] = None
     #: Pairs of an input's name and its sizes; the name None means the only input.
@@ -47,6 +52,12 @@ class PlanModel:
     def recipe(self) -> Recipe:
         """The recipe of a built-in network; no other model has one."""
         assert isinstance(self.source, Recipe)
+        return self.source
+
+    @property
+    def language_recipe(self) -> LanguageRecipe:
+        """The recipe of a built-in language model; no other model has one."""
+        assert isinstance(self.source, LanguageRecipe)
         return self.source
 
 

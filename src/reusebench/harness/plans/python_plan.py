@@ -44,6 +44,10 @@ class Model:
     size: Optional[int] = None
     #: Another seed gives other weights.
     seed: Optional[int] = None
+    #: Built-in language model only: "model", "adapter" or "merged".
+    part: Optional[str] = None
+    #: The number of the adapter, from 1.
+    number: Optional[int] = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,13 @@ from typing import Optional
 from reusebench.harness.conversations import MOST_TOKENS, ConversationRequest
 from reusebench.harness.plans.context_tables import check_cores, read_chains, read_contexts
 from reusebench.harness.plans.document import Document, DocumentTable, read_document, shown
-from reusebench.harness.plans.plan_file import PlanFile, PlanModel, PlanPace, PlanStreams
+from reusebench.harness.plans.plan_file import (
+    AnyRecipe,
+    PlanFile,
+    PlanModel,
+    PlanPace,
+    PlanStreams,
+)
 from reusebench.harness.plans.plan_name import checked_name
 from reusebench.harness.plans.stored_plan import is_stored_plan, read_stored_plan
 from reusebench.harness.settings import (
@@ -22,6 +28,9 @@ from reusebench.harness.settings import (
 )
 from reusebench.measured.plan import Context
 from reusebench.models import ModelError, Recipe
+from reusebench.models.language import LanguageRecipe
+from reusebench.models.language.recipe import ADAPTER, MERGED, MODEL
+from reusebench.models.language.shapes import SHAPES
 from reusebench.models.model_kinds import language_file
 from reusebench.models.networks import NETWORKS, find_network
 from reusebench.system.user_files import UserFileError, check_file
@@ -90,7 +99,9 @@ def _model(models: DocumentTable, name: str) -> PlanModel:
     if not isinstance(models.values[name], dict):
         return PlanModel(name, _existing(models, name))
     section = models.section(name)
-    section.expect("file", "network", "size", "seed", "weightless", "shape", "inputs")
+    section.expect(
+        "file", "network", "size", "seed", "part", "number", "weightless", "shape", "inputs"
+    )
     if ("file" in section.values) == ("network" in section.values):
         raise models.error(
             name, "a model is either a `file` or a built-in `network`; give one of them"
@@ -118,19 +129,37 @@ def _existing(section: DocumentTable, key: str) -> Path:
         ) from None
 
 
-def _recipe(section: DocumentTable) -> Recipe:
+def _recipe(section: DocumentTable) -> AnyRecipe:
     for key in ("weightless", "shape", "inputs"):
         if key in section.values:
             raise section.error(
                 key, "this is of a `file`; a built-in `network` has `size` and `seed`"
             )
-    network = section.word("network", [entry.name for entry in NETWORKS], "built-in network")
+    language_models = [shape.name for shape in SHAPES]
+    names = [*(entry.name for entry in NETWORKS), *language_models]
+    network = section.word("network", names, "built-in network")
     assert network is not None
+    if network in language_models:
+        return _language_recipe(section, network)
+    for key in ("part", "number"):
+        if key in section.values:
+            raise section.error(key, f"only a built-in language model has it, not {network}")
     size = section.whole("size", least=1) or find_network(network).default_size
     try:
         return Recipe(network, size, section.whole("seed", least=0) or 0)
     except ModelError as error:
         raise section.error("size" if "size" in str(error) else "seed", str(error)) from None
+
+
+def _language_recipe(section: DocumentTable, name: str) -> LanguageRecipe:
+    if "size" in section.values:
+        raise section.error("size", f"{name} is a language model, which has no size of an input")
+    seed = section.whole("seed", least=0) or 0
+    part = section.word("part", (MODEL, ADAPTER, MERGED), "part") or MODEL
+    try:
+        return LanguageRecipe(name, seed, part, section.whole("number", least=0) or 0)
+    except ModelError as error:
+        raise section.error("seed" if "seed" in str(error) else "number", str(error)) from None
 
 
 def _shape(section: DocumentTable) -> tuple[tuple[Optional[str], tuple[int, ...]], ...]:

@@ -8,15 +8,32 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
+from reusebench.harness.conversations import DEFAULT_CONVERSATION
 from reusebench.harness.errors import UserError
 from reusebench.harness.plans.document import nearest
-from reusebench.harness.plans.plan_file import PlanFile, PlanModel
-from reusebench.harness.settings import StreamPace
-from reusebench.measured.plan import CREATE_MEM, SHARED_WEIGHTS, Context, Model, Plan, Streams
+from reusebench.harness.plans.plan_file import AnyRecipe, PlanFile, PlanModel
+from reusebench.harness.settings import StreamPace, has_conversations
+from reusebench.measured.plan import (
+    ADAPTER,
+    CREATE_MEM,
+    SHARED_WEIGHTS,
+    Context,
+    Conversation,
+    Model,
+    Plan,
+    Streams,
+)
 from reusebench.measured.runtimes import find_runtime
 from reusebench.models import Recipe
+from reusebench.models.language import LanguageRecipe
 from reusebench.samplers.host import LOCAL_HOST
-from reusebench.scenarios.catalogue import SCENARIOS, Parameters, Scenario, find_scenario
+from reusebench.scenarios.catalogue import (
+    SCENARIOS,
+    Parameters,
+    Scenario,
+    find_scenario,
+    suits,
+)
 from reusebench.targets.chips import CHIPS, chip_of
 
 __all__ = [
@@ -40,11 +57,15 @@ def built_in_scenario(name: str) -> Scenario:
     return find_scenario(name)
 
 
-def writable_scenario(name: str) -> Scenario:
-    """Return the built-in scenario of this name; raise UserError if there is none, or a plan file
-    cannot express it.
+def writable_scenario(name: str, runtime: str) -> Scenario:
+    """Return the built-in scenario of this name.
+
+    Raises UserError if there is none, if it is for other models than the runtime's, or if a plan
+    file cannot express it.
     """
     scenario = built_in_scenario(name)
+    if not suits(name, has_conversations(runtime)):
+        raise UserError(f"{name} is no scenario of the models that {runtime} runs")
     if scenario.fills:
         raise UserError(
             f"{name} makes contexts until one fails, and a plan file names each of its contexts."
@@ -61,7 +82,12 @@ def writable_scenario(name: str) -> Scenario:
 
 
 def machine_cores(runtime: str) -> int:
-    """Return the number of contexts that infer at once on this machine; 1 on an unknown NPU."""
+    """Return the number of contexts that infer at once on this machine.
+
+    1 on an unknown NPU, and for language models.
+    """
+    if has_conversations(runtime):
+        return 1
     if find_runtime(runtime).device == "cpu":
         return len(os.sched_getaffinity(0))
     chip = chip_of(LOCAL_HOST)
@@ -71,7 +97,7 @@ def machine_cores(runtime: str) -> int:
 def scenario_text(
     scenario: Scenario,
     runtime: str,
-    recipes: Sequence[Recipe],
+    recipes: Sequence[AnyRecipe],
     streams: int,
     contexts: int,
     cores: int,
@@ -88,7 +114,7 @@ def scenario_text(
 def scenario_plans(
     scenario: Scenario,
     runtime: str,
-    recipes: Sequence[Recipe],
+    recipes: Sequence[AnyRecipe],
     streams: int,
     contexts: int,
     cores: int,
@@ -102,6 +128,8 @@ def scenario_plans(
     parameters = Parameters(
         runtime, models, streams, contexts, cores, rounds=1, binds=binds, schedule=schedule
     )
+    if has_conversations(runtime):
+        parameters = replace(parameters, streams=1, conversation=DEFAULT_CONVERSATION)
     return scenario.plans(parameters)
 
 
@@ -116,19 +144,20 @@ def file_plan(file: PlanFile, runtime: str, cores: int) -> Plan:
         file.checked_cores(cores, is_known=False),
         file.rounds or 1,
         schedule,
+        file.checked_conversation(DEFAULT_CONVERSATION) if has_conversations(runtime) else None,
     )
 
 
 def _named_model(model: PlanModel) -> Model:
     if isinstance(model.source, Model):
         return model.source
-    if isinstance(model.source, Recipe):
+    if isinstance(model.source, (Recipe, LanguageRecipe)):
         return _model(model.source)
     weightless = str(model.weightless) if model.weightless else None
     return Model(model.name, str(model.source), model.name, weightless=weightless)
 
 
-def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
+def plan_text(plan: Plan, recipes: Sequence[AnyRecipe], title: str) -> str:
     """Return the plan as TOML that gives an equal plan on the same machine.
 
     `recipes` has those of all its models.
@@ -154,9 +183,9 @@ def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
         "[models]",
     ]
     for model in plan.models:
-        recipe = sources[model]
-        values = {"network": recipe.name, "size": recipe.size, "seed": recipe.seed}
-        lines.append(f"{_key(model.name)} = {_inline(values)}")
+        lines.append(f"{_key(model.name)} = {_inline(_network(sources[model]))}")
+    if plan.conversation:
+        lines += _conversation(plan.conversation)
     if plan.schedule:
         lines += _streams(plan.schedule)
     if plan.contexts:
@@ -167,6 +196,28 @@ def plan_text(plan: Plan, recipes: Sequence[Recipe], title: str) -> str:
         ]
         lines += _contexts(plan)
     return "\n".join(lines) + "\n"
+
+
+def _network(recipe: AnyRecipe) -> dict[str, object]:
+    """Return the keys and values of a built-in model."""
+    if isinstance(recipe, Recipe):
+        return {"network": recipe.name, "size": recipe.size, "seed": recipe.seed}
+    values: dict[str, object] = {"network": recipe.name, "seed": recipe.seed}
+    if recipe.number:
+        values.update(part=recipe.part, number=recipe.number)
+    return values
+
+
+def _conversation(conversation: Conversation) -> list[str]:
+    return [
+        "",
+        "# Each context holds one; without a key, as the option of the same name says.",
+        "[conversation]",
+        f"tokens = {conversation.tokens}  # that there is room for",
+        f"prompt = {conversation.prompt}  # tokens of the prompt",
+        f"generated = {conversation.generated}  # tokens that follow it",
+        f"common = {conversation.common}  # tokens at the beginning that all prompts have",
+    ]
 
 
 def _streams(schedule: Streams) -> list[str]:
@@ -181,9 +232,9 @@ def _streams(schedule: Streams) -> list[str]:
     ]
 
 
-def _model(recipe: Recipe) -> Model:
+def _model(recipe: AnyRecipe) -> Model:
     """Return a built-in network as the model of a plan that is not measured."""
-    name = recipe.file_name.rpartition(".")[0]
+    name = recipe.file_name.rpartition(".")[0] if isinstance(recipe, Recipe) else recipe.label
     return Model(name, path="", digest=name)
 
 
@@ -200,7 +251,7 @@ def _contexts(plan: Plan) -> Iterator[str]:
 def _values(context: Context, models: Sequence[Model], names: Sequence[str]) -> dict[str, object]:
     """Return the keys and values of a context, without those that have their default."""
     reuse: dict[str, object] = {}
-    if context.source is None or context.mechanism == SHARED_WEIGHTS:
+    if context.source is None or context.mechanism in (SHARED_WEIGHTS, ADAPTER):
         reuse["model"] = models[context.model].name
     if context.source is not None:
         reuse[context.mechanism] = names[context.source]
@@ -216,6 +267,7 @@ def _values(context: Context, models: Sequence[Model], names: Sequence[str]) -> 
         "device": context.device,
         "core": context.core,
         "options": list(context.options) or None,
+        "unified_cache": context.unified_cache or None,
     }
     if context.allocator == CREATE_MEM:
         del values["allocator"]

@@ -25,7 +25,6 @@ from reusebench.scenarios.catalogue import (
     FRAMES_4K,
     FRAMES_1080P,
     IN_TURN,
-    MODEL_SETS,
     RESOLUTIONS,
     STREAMS,
 )
@@ -37,6 +36,9 @@ _BUILT_IN = BuiltIn(
     in_turn=(("yolov5s", 320), ("resnet50", 224)),
     resolutions=(("yolov5s", 320), ("yolov5s", 640)),
 )
+
+#: The sets of models that are no language models.
+_SETS = (STREAMS, IN_TURN, RESOLUTIONS, FRAMES_1080P, FRAMES_4K)
 
 
 _PICTURE = Interface((DeclaredTensor("picture", "float32", (1, 3, 8, 8)),), (), {})
@@ -303,7 +305,7 @@ def test_built_in_models(
     assert not {model.path for model in models} & set(weightless)
 
 
-@pytest.mark.parametrize("model_set", MODEL_SETS)
+@pytest.mark.parametrize("model_set", _SETS)
 def test_a_built_in_model_that_cannot_be_built(
     monkeypatch: pytest.MonkeyPatch, model_set: str
 ) -> None:
@@ -328,7 +330,7 @@ def test_a_built_in_model_that_cannot_be_built(
     assert len(tries) == 1
 
 
-@pytest.mark.parametrize("model_set", MODEL_SETS)
+@pytest.mark.parametrize("model_set", _SETS)
 def test_built_in_models_for_a_chip(model_set: str) -> None:
     """Without a known chip there are no RKNN models; for a chip that the toolkit lacks, the error
     lists the valid ones.

@@ -21,6 +21,7 @@ from reusebench.harness.plans.plan_file import PlanFile, PlanModel
 from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import RuntimeEntry, find_runtime
 from reusebench.models import ModelError, Recipe, can_be_weightless, ensure_all
+from reusebench.models.language import LanguageRecipe, ensure_language
 from reusebench.models.model_kinds import model_name
 from reusebench.scenarios.catalogue import (
     ADAPTERS,
@@ -48,6 +49,10 @@ _INSTEAD = {
 _FRAMES = {FRAMES_1080P: ("frame", 1080), FRAMES_4K: ("frame", 2160)}
 #: The network of scenarios with cycles: small, for many cycles in little time.
 _CYCLES_MODEL = ("mobilenet_v2", 96)
+_CYCLES_LANGUAGE_MODEL = "tiny_decoder"
+#: Numbers of the built-in adapters, and the part of a recipe that each is in a set.
+_ADAPTERS = (1, 2, 3)
+_PARTS = {ADAPTERS: "adapter", MERGED: "merged"}
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,16 @@ class BuiltIn:
             return [Recipe(name, size, seed) for seed in range(1, streams + 1)]
         networks = self.in_turn if model_set == IN_TURN else self.resolutions
         return [Recipe(name, size, seed=1) for name, size in networks]
+
+    def language_recipes(self, model_set: str) -> list[LanguageRecipe]:
+        """Return the recipes of the language models and adapters of a set."""
+        if model_set == CYCLES:
+            return [LanguageRecipe(_CYCLES_LANGUAGE_MODEL)]
+        recipes = [LanguageRecipe()]
+        part = _PARTS.get(model_set)
+        if part:
+            recipes += [LanguageRecipe(part=part, number=number) for number in _ADAPTERS]
+        return recipes
 
 
 @dataclass
@@ -169,7 +184,7 @@ class ModelSets:
     def _language_models(self, runtime: RuntimeEntry, model_set: str) -> tuple[Model, ...]:
         """Return a language model, and with it the adapters or merged models of the set."""
         if not self.files:
-            raise NoModels("give a language model with --model FILE")
+            return self._language_networks(runtime, self.built_in.language_recipes(model_set))
         models = self.user.of(runtime, self.files)
         if len(models) > 1:
             raise NoModels(
@@ -181,6 +196,21 @@ class ModelSets:
         if model_set == MERGED:
             return (*models, *self._merged(runtime))
         return models
+
+    def _language_networks(
+        self, runtime: RuntimeEntry, recipes: Sequence[LanguageRecipe]
+    ) -> tuple[Model, ...]:
+        """Return built-in language models and their adapters."""
+        if not recipes:
+            return ()
+        kind = runtime.suffix
+        if runtime.folder_model and Path(runtime.folder_model).suffix == kind:
+            kind = runtime.folder_model
+        models = []
+        for recipe, path in zip(recipes, ensure_language(kind, recipes)):
+            digest = model_digest(path, self.user.pins)
+            models.append(Model(recipe.label, str(path), digest, origin=recipe.label))
+        return tuple(models)
 
     def _adapters(self) -> list[Model]:
         if not self.adapters:
@@ -227,6 +257,14 @@ class ModelSets:
             )
         networks = [model for model in plan.models if isinstance(model.source, Recipe)]
         files = dict(zip(networks, self._built(runtime, [model.recipe for model in networks])))
+        language = [model for model in plan.models if isinstance(model.source, LanguageRecipe)]
+        if language and not runtime.has_conversations:
+            raise NoModels(
+                f"{plan.document.title}: {language[0].name} is a language model, which"
+                f" {runtime.title} does not run"
+            )
+        recipes = [model.language_recipe for model in language]
+        known = dict(zip(language, self._language_networks(runtime, recipes)))
         # Slaves have the weights of another model, and need none of their own.
         slaves = [model for model in networks if model in plan.slaves]
         slave_files = self._weightless(runtime, [model.recipe for model in slaves])
@@ -236,6 +274,8 @@ class ModelSets:
             if model in files:
                 built = self._built_in(model.recipe, files[model], weightless.get(model))
                 models.append(replace(built, name=model.name))
+            elif model in known:
+                models.append(replace(known[model], name=model.name))
             elif isinstance(model.source, Model):
                 models.append(_stored(model.source, plan, self.user.pins))
             elif model in plan.adapters:
