@@ -12,6 +12,7 @@ from typing import Optional, Union
 import click
 from tabulate import tabulate
 
+from reusebench.commands.gguf_text import gguf_facts, kv_cache_rows
 from reusebench.commands.options import PATH
 from reusebench.commands.reply import give, json_option
 from reusebench.commands.results import InspectionResult
@@ -21,6 +22,7 @@ from reusebench.models.inputs.candidates import candidates, shape_text
 from reusebench.models.inspection import inspect
 from reusebench.models.inspection.applicability import hindrances, is_fed, mechanisms
 from reusebench.models.inspection.contents import (
+    GgufFacts,
     Inspection,
     OnnxFacts,
     Operator,
@@ -56,11 +58,11 @@ _NO_BREAK = "\0"
 def inspect_model(file: Path) -> None:
     """Show a model file's content, assumed inputs and applicable mechanisms.
 
-    FILE is of a runtime's own kind: .onnx, .rknn, .param, .mnn, .tflite, .xml or .mge. The model is
-    not run, and its runtime need not be installed; for .mge MegEngine is.
+    FILE is of a runtime's own kind: .onnx, .rknn, .param, .mnn, .tflite, .xml, .mge or .gguf. The
+    model is not run, and its runtime need not be installed; for .mge MegEngine is.
     """
     inspection = inspect(file)
-    (runtime,) = (entry for entry in RUNTIMES if entry.suffix == file.suffix)
+    (runtime,) = (entry for entry in RUNTIMES if entry.reader and entry.suffix == file.suffix)
     give(_result(inspection, runtime), _lines(inspection, runtime))
 
 
@@ -104,6 +106,30 @@ def _assumed_fields(tensor: InputData) -> dict[str, object]:
 def _parts(inspection: Inspection, runtime: RuntimeEntry) -> Iterator[str]:
     """Yield the paragraphs."""
     yield _table(_facts(inspection), ("file", inspection.file))
+    if isinstance(inspection.facts, GgufFacts):
+        rows = list(kv_cache_rows(inspection.facts))
+        if rows:
+            heads = ("keys and values", "bytes a token", "MiB for 1,000 tokens")
+            yield _table(rows, heads, ("left", "right", "right"))
+    else:
+        yield from _interface(inspection)
+    if inspection.weights is not None:
+        yield _weights(inspection.weights)
+    if inspection.operators is not None:
+        yield _operators(inspection.operators)
+    obstacles = hindrances(inspection)
+    if obstacles:
+        yield _wrapped(f"{runtime.title} cannot run it: {'; '.join(obstacles)}.")
+        return
+    rows = []
+    for mechanism in mechanisms(inspection, runtime):
+        remark = _wrapped(mechanism.remark, _REMARK_INDENT)
+        rows.append((mechanism.scenario, _ANSWERS[mechanism.applies], remark))
+    yield _table(rows, (f"on {runtime.title}", "applies", ""))
+
+
+def _interface(inspection: Inspection) -> Iterator[str]:
+    """Yield the paragraphs on inputs and outputs."""
     assumed = _assumed(inspection)
     yield _tensors(
         "input", inspection.inputs, {tensor.name: _assumed_text(tensor) for tensor in assumed}
@@ -120,19 +146,6 @@ def _parts(inspection: Inspection, runtime: RuntimeEntry) -> Iterator[str]:
             " counted. Give the shape that you deploy."
         )
     yield _tensors("output", inspection.outputs, {})
-    if inspection.weights is not None:
-        yield _weights(inspection.weights)
-    if inspection.operators is not None:
-        yield _operators(inspection.operators)
-    obstacles = hindrances(inspection)
-    if obstacles:
-        yield _wrapped(f"{runtime.title} cannot run it: {'; '.join(obstacles)}.")
-        return
-    rows = []
-    for mechanism in mechanisms(inspection, runtime):
-        remark = _wrapped(mechanism.remark, _REMARK_INDENT)
-        rows.append((mechanism.scenario, _ANSWERS[mechanism.applies], remark))
-    yield _table(rows, (f"on {runtime.title}", "applies", ""))
 
 
 def _table(
@@ -150,6 +163,8 @@ def _facts(inspection: Inspection) -> Iterator[tuple[str, str]]:
         lines = _onnx_facts(facts, {operator.domain for operator in inspection.operators or ()})
     elif isinstance(facts, RknnFacts):
         lines = _rknn_facts(facts)
+    elif isinstance(facts, GgufFacts):
+        lines = gguf_facts(facts)
     else:
         lines = iter(facts.lines.items())
     for head, text in lines:

@@ -14,7 +14,13 @@ from typing import Optional
 from reusebench.measured.messages import Message
 from reusebench.measured.runtimes import RuntimeEntry
 from reusebench.measured.runtimes.base import ELEMENT_TYPES, TEXT
-from reusebench.models.inspection.contents import Inspection, OnnxFacts, RknnFacts, Tensor
+from reusebench.models.inspection.contents import (
+    GgufFacts,
+    Inspection,
+    OnnxFacts,
+    RknnFacts,
+    Tensor,
+)
 
 __all__ = ["Mechanism", "hindrances", "is_fed", "mechanisms"]
 
@@ -29,6 +35,15 @@ _SCENARIOS = (
     "external_memory",
     "zero_copy_io",
     "device_io",
+)
+#: The same for language models.
+_LANGUAGE_SCENARIOS = (
+    "sessions_contexts",
+    "sessions_sequences",
+    "sessions_unified",
+    "sessions_shared_prompt",
+    "sessions_restored_prompt",
+    "sessions_adapters",
 )
 #: Domains of the operators that ONNX Runtime has.
 _DOMAINS = re.compile(
@@ -72,6 +87,9 @@ def mechanisms(inspection: Inspection, runtime: RuntimeEntry) -> list[Mechanism]
     """Return every mechanism of the runtime for a model that it can run."""
     facts = inspection.facts
     answers: dict[str, _Answer] = {scenario: _no(code) for scenario, code in runtime.lacks}
+    if isinstance(facts, GgufFacts):
+        answers = {**_gguf(facts), **answers}
+        return [Mechanism(name, *answers.get(name, (True, ""))) for name in _LANGUAGE_SCENARIOS]
     if "shared_weights" not in answers:
         answers["shared_weights"] = (
             True,
@@ -146,4 +164,20 @@ def _rknn(facts: RknnFacts) -> _Answers:
             if scenario != "shared_weights":
                 answers.setdefault(scenario, (False, "its weights were left out"))
         answers["shared_weights"] = (True, "as the slave: --resolution FILE,WEIGHTLESS")
+    return answers
+
+
+def _gguf(facts: GgufFacts) -> _Answers:
+    answers: dict[str, _Answer] = {
+        "sessions_adapters": (True, "with adapters of this model (--adapter FILE[,MERGED])")
+    }
+    if not facts.kv_cache:
+        state = "the file tells of no keys and values; a recurrent model keeps a state instead"
+        for scenario in ("sessions_unified", "sessions_shared_prompt"):
+            answers[scenario] = (None, state)
+    elif facts.window_layers:
+        answers["sessions_shared_prompt"] = (
+            True,
+            "layers with a window keep no more than its tokens, shared or not",
+        )
     return answers

@@ -10,7 +10,11 @@ from reusebench.measured.runtimes.base import DeclaredTensor, Interface
 __all__ = [
     "ExternalFile",
     "Function",
+    "GgufAdapter",
+    "GgufFacts",
+    "GgufPart",
     "Inspection",
+    "KvCache",
     "OnnxFacts",
     "Operator",
     "OtherFacts",
@@ -117,6 +121,77 @@ class RknnFacts:
 
 
 @dataclass(frozen=True)
+class KvCache:
+    """The keys and values of one token in a cache of one type."""
+
+    #: Name in llama.cpp: "f16", "q8_0".
+    type: str
+    #: In all layers.
+    bytes_per_token: int
+    #: Part of it in layers that keep no more tokens than the window.
+    window_bytes_per_token: int
+
+
+@dataclass(frozen=True)
+class GgufAdapter:
+    """An adapter of a language model."""
+
+    #: "lora"; "" if the file does not say.
+    type: str
+    #: Largest rank of its pairs of matrices.
+    rank: Optional[int]
+    alpha: Optional[float]
+    #: Matrices of the model that it changes.
+    pairs: int
+
+
+@dataclass(frozen=True)
+class GgufPart:
+    """A file of a model that is split."""
+
+    name: str
+    #: None if the file is missing.
+    size_bytes: Optional[int]
+
+
+@dataclass(frozen=True)
+class GgufFacts:
+    """Facts that only .gguf files have."""
+
+    version: int
+    #: "model", "adapter", "vocabulary", or another value of general.type.
+    kind: str
+    #: As llama.cpp names it: "llama", "gemma3". An adapter has that of its model.
+    architecture: str
+    name: str
+    #: Type of most tensors: "Q4_K_M".
+    file_type: Optional[str]
+    layers: Optional[int]
+    #: Numbers of heads of the layers, the most frequent first.
+    heads: tuple[int, ...]
+    kv_heads: tuple[int, ...]
+    #: Values of a head's keys, and of its values.
+    key_size: Optional[int]
+    value_size: Optional[int]
+    embedding: Optional[int]
+    experts: Optional[int]
+    #: Number of tokens.
+    vocabulary: Optional[int]
+    #: As llama.cpp names it: "gpt2", "llama".
+    tokenizer: Optional[str]
+    #: Tokens that the model was trained for.
+    context: Optional[int]
+    #: Tokens that layers with a sliding window keep; None if there is none.
+    window: Optional[int]
+    window_layers: int
+    #: By type of the cache; empty if the model keeps no keys and values.
+    kv_cache: tuple[KvCache, ...]
+    adapter: Optional[GgufAdapter]
+    #: Empty if the model is one file.
+    parts: tuple[GgufPart, ...]
+
+
+@dataclass(frozen=True)
 class OtherFacts:
     """Facts of files of other formats."""
 
@@ -140,7 +215,7 @@ class Inspection:
     #: The most frequent first.
     operators: Optional[tuple[Operator, ...]]
     #: Facts that depend on the format.
-    facts: Union[OnnxFacts, RknnFacts, OtherFacts]
+    facts: Union[OnnxFacts, RknnFacts, GgufFacts, OtherFacts]
     #: Operators and other things that make outputs differ from inference to inference, though
     #: inputs are equal: random numbers, and state that the model keeps.
     varying: tuple[str, ...] = ()
