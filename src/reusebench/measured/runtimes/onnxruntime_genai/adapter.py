@@ -133,7 +133,7 @@ class Batch:
         names = self.loaded.config["decoder"].get("inputs", {})
         name = names.get("past_key_names", "past_key_values.%d.key") % 0
         layers = self.loaded.config["decoder"]["num_hidden_layers"]
-        return 2 * layers * int(self._generator.get_input(name).nbytes)
+        return int(2 * layers * self._generator.get_input(name).nbytes)
 
 
 class OnnxRuntimeGenAiContext(RuntimeContext):
