@@ -380,9 +380,9 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "external_memory": ("runtime_memory",),
     "io_copies": ("copied_io", "copied_io_1080p", "copied_io_4k", "cuda_copied_io"),
     LEAN: ("plain",),
+    SESSIONS: ("sessions_loaded", "session", "session_shorter", "sessions_merged"),
     OPTIONS: (DEFAULT_OPTIONS,),
     "streams": ("streams_decode_only", "streams_no_reuse", "streams_no_reuse_one_model"),
-    SESSIONS: ("sessions_loaded", "session", "session_shorter", "sessions_merged"),
     "leaks": tuple(scenario.name for scenario in SCENARIOS if scenario.cycles),
     LIMIT: ("limit_no_reuse",),
 }

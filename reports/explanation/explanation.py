@@ -120,12 +120,13 @@ def explain(row: Row) -> Explanation | None:
     """Return the explanation; None if the row or a baseline was not measured.
 
     Also None if the plan cannot explain the difference: the runtime's options differ, or the
-    baseline lacks a model or a component, as it may in a foreign file.
+    baseline lacks a model or a component, as it may in a foreign file. Conversations are explained
+    by the runtime's own account (sections/sessions.py).
     """
     baseline = row.baseline
     if baseline is None or not row.measured or not baseline.measured:
         return None
-    if row.options != baseline.options:
+    if row.options != baseline.options or row.info.plan.conversation is not None:
         return None
     if not set(model_digests(row)) <= set(model_digests(baseline)):
         return None

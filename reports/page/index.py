@@ -35,6 +35,7 @@ from reusebench.reports.sections.programs import ProgramsSection
 from reusebench.reports.sections.question import ComparisonSection, QuestionSection
 from reusebench.reports.sections.runs import RunsSection
 from reusebench.reports.sections.section import Page, Section, Values
+from reusebench.reports.sections.sessions import SessionsSection
 from reusebench.reports.sections.shared_weights import SharedWeightsSection
 from reusebench.reports.sections.speed import SpeedSection
 from reusebench.reports.sections.streams import StreamsSection
@@ -51,6 +52,7 @@ _QUESTIONS: tuple[QuestionSection, ...] = (
     DupSection(),
     SharedWeightsSection(),
     CopiesSection(),
+    SessionsSection(),
     OptionsSection(),
     StreamsSection(),
     LeaksSection(),

@@ -24,6 +24,13 @@ from reusebench.reports.page.index import SECTIONS
 from reusebench.reports.results.programs import StoredProgram
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.runtime_comparison import runtime_comparison
+from reusebench.reports.results.sessions import (
+    ALL_GENERATED,
+    FIRST_TOKEN,
+    further_conversation,
+    has_conversations,
+    speed_figure,
+)
 from reusebench.reports.results.system_memory import hidden_system_memory
 from reusebench.reports.sections.answer import opening, warnings_of
 from reusebench.reports.sections.leaks import leak_sentences, level_sentences
@@ -78,6 +85,10 @@ _NPU: _Columns = {
     ("application", "MiB"): lambda row: _application_memory(row, spread=False),
     ("latency", "ms"): _SPEED[("latency", "ms")],
 }
+_TOKENS: _Columns = {
+    ("first_token", "ms"): lambda row: milliseconds(speed_figure(row, FIRST_TOKEN), spread=False),
+    ("tokens", "/s"): lambda row: per_second(speed_figure(row, ALL_GENERATED), spread=False),
+}
 _STREAMS: _Columns = {
     ("application", "MiB"): lambda row: _application_memory(row, spread=False),
     ("saved", "MiB"): lambda row: _saved(row, mib(row.saved(), spread=False)),
@@ -94,7 +105,7 @@ _WIDTH = 80
 #: More characters than any table is wide.
 _MOST = 1000
 #: Questions that the sentence of the answer covers, and sections that answer one besides.
-_IN_THE_ANSWER = ("dup", "lean", "plans")
+_IN_THE_ANSWER = ("dup", "lean", "sessions", "plans")
 _OTHER_ANSWERS = ("what_fits", "programs")
 #: Longest name of a program or phase, in characters; the shortest column of scenarios.
 _NAME = 16
@@ -218,7 +229,7 @@ def _print_comparison(
     info = group.info
     title = label
     if not group.is_of_plans:
-        title += texts("terminal_counts", streams=info.streams, contexts=info.contexts)
+        title += texts(_counts_key(rows), streams=info.streams, contexts=info.contexts)
     in_turn = next((row for row in group.rows if row.models_in_turn), None)
     if in_turn:
         title += texts("terminal_in_turn", files=in_turn.info.model_files)
@@ -226,12 +237,18 @@ def _print_comparison(
         console.print(title, style="italic")
         return
     columns = dict(_NPU if group.has_npu_memory else _APPLICATION)
+    if any(map(has_conversations, rows)):
+        columns = _session_columns(rows)
     if hidden_system_memory(group):
         columns.pop(("system", "MiB"), None)
     if not group.computes:
         columns = _without_speed(columns)
     measured = [row for row in rows if row.measured]
     _print_table(measured, columns, texts, console, title)
+
+
+def _counts_key(rows: Sequence[Row]) -> str:
+    return "terminal_conversations" if any(map(has_conversations, rows)) else "terminal_counts"
 
 
 def _print_workload(group: Group, workload: Workload, texts: Texts, console: Console) -> None:
@@ -282,6 +299,17 @@ def _new_table(title: str | None) -> Table:
 def _add_number_columns(table: Table, heads: Iterable[tuple[str, str]], texts: Texts) -> None:
     for name, unit in heads:
         table.add_column(f"{texts(f'terminal_{name}')}\n{unit}", justify="right", no_wrap=True)
+
+
+def _session_columns(rows: Sequence[Row]) -> _Columns:
+    """Return the columns of language models, which have the cost of a further conversation."""
+    return {
+        ("application", "MiB"): _APPLICATION["application", "MiB"],
+        ("further_session", "MiB"): lambda row: mib(further_conversation(row, rows), spread=False),
+        ("saved", "%"): _APPLICATION["saved", "%"],
+        **_TOKENS,
+        ("saved", "MiB"): _APPLICATION["saved", "MiB"],
+    }
 
 
 def _without_speed(columns: _Columns) -> _Columns:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional, Union
 from reusebench.reports.base.stored_scenario import StoredScenario
 from reusebench.reports.results.leak_limits import DEFAULT_LEAK_LIMITS, LeakLimits
 from reusebench.reports.results.rows import Group, Row, stored_scenario_of
-from reusebench.scenarios.catalogue import without_reuse
+from reusebench.scenarios.catalogue import MERGED, without_reuse
 from reusebench.storage.result import Result
 from reusebench.storage.result_summary import PROGRAM, ResultSummary, summaries_of
 from reusebench.storage.run_file import StoredResult, StoredRun
@@ -95,6 +95,8 @@ class Gathering:
         for (scenario, inputs), (result, file) in ordered:
             info = result.info
             baseline = baselines.get((info.baseline, inputs))
+            if baseline is None:
+                baseline = baselines.get((info.baseline, _of_the_base(inputs)))
             if baseline and not _is_comparable(info, baseline.info):
                 baseline = None
 
@@ -107,7 +109,10 @@ class Gathering:
             else:
                 copies.append(row)
             # A copy that is left out of the table is no baseline either: its original is.
-            baselines[(scenario, inputs)] = original if original and row.is_left_out else row
+            measured = original if original and row.is_left_out else row
+            baselines[(scenario, inputs)] = measured
+            if row.model_set == MERGED:
+                baselines[(scenario, _of_the_base(inputs))] = measured
         return Group(tuple(originals.values()), tuple(copies))
 
 
@@ -190,6 +195,15 @@ def newest_groups(groups: Iterable[Group]) -> list[Group]:
 
 def _scenario(summary: ResultSummary) -> StoredScenario:
     return StoredScenario(summary.scenario, summary.baseline)
+
+
+def _of_the_base(inputs: _Inputs) -> _Inputs:
+    """Return the inputs as the base model, and the number of models.
+
+    Adapters over a model are compared with the model merged with each: other files.
+    """
+    digests, workload = inputs
+    return (*digests[:1], str(len(digests))), workload
 
 
 def _conditions(summary: ResultSummary) -> _Conditions:

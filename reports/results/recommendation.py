@@ -116,10 +116,16 @@ def _models_of(recommendations: Iterable[Recommendation]) -> set[str]:
     return names
 
 
-def weight(recommendation: Recommendation) -> tuple[bool, int, float]:
-    """Return the sort key of recommendations; the main one has the largest."""
-    plan = recommendation.without_reuse.info.plan
-    return plan.schedule is None, len(plan.contexts), best_percent(recommendation.saving)
+def weight(recommendation: Recommendation) -> tuple[bool, int, bool, float]:
+    """Return the sort key of recommendations; the main one has the largest.
+
+    Conversations with options of the runtime come after those without.
+    """
+    row = recommendation.without_reuse
+    plan = row.info.plan
+    is_plain = plan.conversation is None or not row.options
+    saved_percent = best_percent(recommendation.saving)
+    return plan.schedule is None, len(plan.contexts), is_plain, saved_percent
 
 
 def _contexts_key(row: Row) -> Hashable | None:

@@ -173,6 +173,9 @@ class Row:
         if not (self.computes and baseline.computes):
             return outcome
         not_compared = {*self.info.not_compared, *baseline.info.not_compared}
+        # An adapter over a model and the model that is merged with it are different files.
+        own_models = {model.digest for model in self.info.models}
+        not_compared |= own_models ^ {model.digest for model in baseline.info.models}
         digests = _without(self.info.output_digests, not_compared)
         if digests == _without(baseline.info.output_digests, not_compared):
             return outcome

@@ -38,8 +38,9 @@ from reusebench.reports.sections.runtimes import (
 )
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.shared.answers import group_warnings
+from reusebench.reports.shared.session_words import further_sentence, least_sentences
 from reusebench.reports.streams.sentences import growing_parts
-from reusebench.scenarios.catalogue import OPTIONS
+from reusebench.scenarios.catalogue import OPTIONS, QUESTIONS, SESSIONS
 from reusebench.storage.savings import NPU
 
 #: Up to this number of answers stand open; if there are more, a table of runtimes opens the page.
@@ -172,12 +173,23 @@ def _answers(group: Group, element_id: str, label: str, texts: Texts) -> list[An
         Answer(
             element_id,
             label,
-            _sentence(recommendation, texts),
+            texts.sentences(
+                [_further(recommendation, group, texts), _sentence(recommendation, texts)]
+            ),
             list(_large_figures(recommendation, texts)),
-            list(_remarks(recommendation, texts)),
+            list(_remarks(recommendation, group.rows, texts)),
         )
         for recommendation in recommendations
     ]
+
+
+def _further(recommendation: Recommendation, group: Group, texts: Texts) -> str:
+    """Return what a further conversation costs; empty unless the contexts hold the conversations
+    that the question is about.
+    """
+    if recommendation.without_reuse.scenario not in QUESTIONS[SESSIONS]:
+        return ""
+    return further_sentence(group.rows, texts)
 
 
 def _models_not_covered(group: Group, texts: Texts) -> list[str]:
@@ -218,6 +230,8 @@ def _sentence(recommendation: Recommendation, texts: Texts) -> str:
     """Return the need of the contexts, the least that is enough, its speed, and its layout."""
     before = recommendation.without_reuse
     least = recommendation.least
+    is_of_conversations = before.info.plan.conversation is not None
+    suffix = "_sessions" if is_of_conversations else ""
     values = {
         "contexts": len(before.info.plan.contexts),
         "models": models_in_words(before.info.models),
@@ -225,7 +239,7 @@ def _sentence(recommendation: Recommendation, texts: Texts) -> str:
     }
     if least is before:
         has_others = len(recommendation.layouts) > 1
-        need = texts("answer_need", before=_mib(before, recommendation), **values)
+        need = texts(f"answer_need{suffix}", before=_mib(before, recommendation), **values)
         reason = texts("answer_nothing_saves" if has_others else "answer_one_layout")
         return texts.sentences([need, reason])
     values |= {
@@ -235,9 +249,9 @@ def _sentence(recommendation: Recommendation, texts: Texts) -> str:
     }
     saving = recommendation.saving
     if saving is None:
-        return texts("answer_fits", **values)
+        return texts(f"answer_fits{suffix}", **values)
     return texts(
-        "answer_sentence",
+        f"answer_sentence{suffix}",
         before=_mib(before, recommendation),
         percent=percent(saving.percent),
         speed=speed_in_words(recommendation, texts),
@@ -278,7 +292,7 @@ def _speed(recommendation: Recommendation, texts: Texts) -> LargeFigure:
     """Return the rate with the least memory and its change, or why the change is not known."""
     row = recommendation.least
     change = recommendation.speed
-    head = texts("answer_frames" if row.schedule else "answer_inferences")
+    head = texts(_rate_key(row))
     if change is None:
         reason = "missing" if row.computes else "virtual"
         return _unknown_speed(head, reason, texts)
@@ -300,6 +314,12 @@ def _speed(recommendation: Recommendation, texts: Texts) -> LargeFigure:
     return LargeFigure(head, value, spread, texts.joined(remarks))
 
 
+def _rate_key(row: Row) -> str:
+    if row.info.plan.conversation is not None:
+        return "answer_tokens"
+    return "answer_frames" if row.schedule else "answer_inferences"
+
+
 def _unknown_speed(head: str, reason: str, texts: Texts) -> LargeFigure:
     remark = texts(f"answer_speed_{reason}")
     return LargeFigure(head, texts("answer_unknown"), "", remark, is_word=True)
@@ -311,8 +331,10 @@ def _size(row: Row, recommendation: Recommendation) -> tuple[str, str]:
     return value, f"{spread} MiB".strip()
 
 
-def _remarks(recommendation: Recommendation, texts: Texts) -> Iterator[str]:
+def _remarks(recommendation: Recommendation, rows: Sequence[Row], texts: Texts) -> Iterator[str]:
     least = recommendation.least
+    if least.info.plan.conversation is not None:
+        yield from least_sentences(rows, texts)
     if recommendation.as_little:
         yield texts("answer_as_little", layouts=_with_sizes(recommendation, texts))
     if recommendation.differing:

@@ -17,6 +17,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from reusebench.measured.plan import SEQUENCE, SHARED_PROMPT
 from reusebench.reports.base.drawing import Draw, line, new_canvas, svg_of
 from reusebench.reports.base.formatting import EMPTY, MIB, mib
 from reusebench.reports.base.paper import WIDE, Paper
@@ -25,6 +26,7 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import looks_of
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.sessions import has_sequences
 from reusebench.reports.sections.section import GroupSection, GroupView, Values
 from reusebench.reports.shared.drawn_rows import drawn_rows
 
@@ -66,8 +68,8 @@ class ContextsSection(GroupSection):
     name = "contexts"
 
     def rows(self, group: Group) -> Sequence[Row]:
-        """Return the rows whose lines can be told apart in one figure."""
-        return drawn_rows(group)
+        """Return the rows whose lines can be told apart in one figure; sequences have no line."""
+        return [row for row in drawn_rows(group) if not has_sequences(row)]
 
     def part(self, view: GroupView) -> Values | None:
         """Return the tables of lines and slopes; None if nothing was measured."""
@@ -173,6 +175,9 @@ def additional_costs(row: Row) -> list[AdditionalCost]:
     mechanisms = [context.mechanism for context in row.info.plan.contexts]
     costs = []
     for mechanism in dict.fromkeys(mechanisms[1:]):
+        if mechanism in (SEQUENCE, SHARED_PROMPT):
+            # A sequence adds nothing in its step: its context has its memory from the beginning.
+            continue
         indices = [index for index in range(1, len(mechanisms)) if mechanisms[index] == mechanism]
         slope = _mean_added(_added_bytes(row), indices)
         npu_slope = _mean_added(_added_npu_bytes(row), indices)

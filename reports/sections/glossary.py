@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from reusebench.reports.base.terms import Term
 from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.sessions import has_conversations
 from reusebench.reports.sections.section import Page, Section, Values
 
 __all__ = ["GlossarySection", "glossary", "terms_of"]
@@ -58,6 +59,7 @@ def terms_of(page: Page) -> dict[str, Term]:
     kinds = {
         "program_": bool(page.material.programs) and not page.groups,
         "": True,
+        "session_": any(has_conversations(row) for row in page.rows),
         "stream_": any(row.schedule for row in page.rows),
         "leak_": any(row.info.cycles for row in page.rows),
     }

@@ -8,13 +8,17 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 
 from reusebench.measured.plan import (
+    ADAPTER,
     DUP,
     INPUT,
     INTERNAL,
     MODEL,
     NATIVE_OUTPUT,
     OUTPUT,
+    RESTORED_PROMPT,
+    SEQUENCE,
     SHARED_CONTEXT,
+    SHARED_PROMPT,
     SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
     WEIGHTS,
@@ -140,9 +144,16 @@ def _actions(plan: Plan) -> Mapping[str, bool]:
     if SHARED_WEIGHT_MEMORY in mechanisms:
         # One memory for all weights implies that weights and internal tensors are outside.
         outside = set()
+    is_of_conversations = plan.conversation is not None
     return {
+        "contexts_over_one_model": DUP in mechanisms and is_of_conversations,
+        "sequences": bool({SEQUENCE, SHARED_PROMPT} & mechanisms),
+        "unified": any(context.unified_cache for context in contexts),
+        "shared_prompt": SHARED_PROMPT in mechanisms,
+        "restored_prompt": RESTORED_PROMPT in mechanisms,
+        "adapters": ADAPTER in mechanisms,
         "shared_context": SHARED_CONTEXT in mechanisms,
-        "dup": DUP in mechanisms,
+        "dup": DUP in mechanisms and not is_of_conversations,
         "shared_weights": SHARED_WEIGHTS in mechanisms,
         "weight_memory": SHARED_WEIGHT_MEMORY in mechanisms,
         "internal": any(len(members) > 1 for members in plan.internal_memories().values()),

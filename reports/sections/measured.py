@@ -59,9 +59,12 @@ def _conditions(group: Group, texts: Texts) -> str:
     """Return the conditions of the group, and its models."""
     info = group.info
     run = group.newest
+    conversation = next((row.info.plan.conversation for row in group.rows), None)
     sentences = [
         texts(
             _conditions_key(group),
+            **(vars(conversation) if conversation else {}),
+            sessions=info.contexts,
             target=info.target,
             cores=info.cores,
             driver=driver_label(group, texts),
@@ -109,6 +112,8 @@ def _charge_note(group: Group, texts: Texts) -> str:
 def _conditions_key(group: Group) -> str:
     if group.is_of_plans:
         return "conditions_plans"
+    if any(row.info.plan.conversation for row in group.rows):
+        return "conditions_sessions"
     # Contexts of streams of video do not wait for each other.
     if all(row.schedule for row in group.rows):
         return "conditions_streams"

@@ -11,6 +11,7 @@ from reusebench.reports.base.formatting import (
     mib,
     mib_spread,
     milliseconds,
+    per_second,
     percent,
     ranges,
     share,
@@ -26,6 +27,7 @@ from reusebench.reports.results.combined_mechanisms import (
 from reusebench.reports.results.copies import copied
 from reusebench.reports.results.memory_use import FindingSummary, findings_of
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.sessions import ALL_GENERATED, has_conversations, speed_figure
 from reusebench.reports.results.system_memory import hidden_system_memory
 from reusebench.reports.shared.shortage import short_row
 from reusebench.scenarios.catalogue import LEAN, scenarios_of
@@ -246,6 +248,8 @@ def _speed(row: Row, texts: Texts) -> str | None:
     """Return the sentence of speed; None if nothing computes."""
     if row.baseline is None:
         return None
+    if has_conversations(row):
+        return _tokens(row, row.baseline, texts)
     saved = row.latency_saved
     if saved is None:
         return _latencies(row, row.baseline, texts)
@@ -256,6 +260,15 @@ def _speed(row: Row, texts: Texts) -> str | None:
         latency=milliseconds(row.latency),
         baseline_latency=milliseconds(row.baseline.latency),
     )
+
+
+def _tokens(row: Row, baseline: Row, texts: Texts) -> str | None:
+    """Return the tokens that all conversations generate a second; None if not measured."""
+    own = speed_figure(row, ALL_GENERATED)
+    before = speed_figure(baseline, ALL_GENERATED)
+    if own is None or before is None:
+        return None
+    return texts("answer_tokens_per_s", own=per_second(own), before=per_second(before))
 
 
 def _latencies(row: Row, baseline: Row, texts: Texts) -> str | None:

@@ -149,7 +149,7 @@ def latency_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
     sentences = []
     for row in rows:
         latencies = row.model_latencies
-        if len(latencies) > 1:
+        if len(latencies) > 1 and row.info.plan.conversation is None:
             parts = []
             for model, latency in latencies:
                 parts.append(texts("latency_of", model=model, latency=milliseconds(latency)))

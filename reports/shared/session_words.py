@@ -1,0 +1,129 @@
+"""Conversations in words: the cost of a further one, how it becomes less, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reusebench.reports.base.formatting import mib, milliseconds, per_second, whole
+from reusebench.reports.base.statistics import Figure
+from reusebench.reports.base.texts import Texts
+from reusebench.reports.results.rows import Row
+from reusebench.reports.results.sessions import (
+    ALL_GENERATED,
+    FIRST_TOKEN,
+    conversation_of,
+    further_conversation,
+    is_alike,
+    options_of,
+    session_rows,
+    speed_figure,
+)
+
+#: The option by which every runtime names the type of its cache.
+_CACHE_TYPE = "cache_type"
+#: Ways to hold a further conversation, in the order in which one is taken as the plain one.
+_PLAINEST = ("sessions_contexts", "sessions_loaded", "sessions_sequences")
+
+
+@dataclass(frozen=True)
+class FurtherCost:
+    """The cost of a further conversation in one configuration."""
+
+    row: Row
+    size: Figure
+
+
+def scenario_in_words(row: Row, texts: Texts) -> str:
+    """Return the scenario's title, with the runtime's own options if it has any."""
+    name = texts.scenario(row.scenario)
+    options = options_of(row)
+    if not options:
+        return name
+    return texts("scenario_with_options", scenario=name, options=texts.joined(options))
+
+
+def further_costs(rows: Sequence[Row]) -> tuple[FurtherCost, FurtherCost | None] | None:
+    """Return the cost with a context for each conversation, and the least of all other ways.
+
+    The first is without options of the runtime; without such contexts it is that of loading the
+    model again, or else of sequences. The second is None if no other way takes measurably less.
+    None if no cost is known.
+    """
+    costs = []
+    for row in session_rows(rows):
+        # Adapters and merged models are other conversations, with models of their own.
+        size = further_conversation(row, rows) if len(row.info.models) == 1 else None
+        if size:
+            costs.append(FurtherCost(row, size))
+    if not costs:
+        return None
+    plain = min(costs, key=lambda cost: _distance_from_plain(cost.row))
+    less = []
+    for cost in costs:
+        saved = plain.size - cost.size
+        if is_alike(cost.row, plain.row) and saved.median > 0 and saved.exceeds_spread:
+            less.append(cost)
+    return plain, min(less, key=lambda cost: cost.size.median, default=None)
+
+
+def _distance_from_plain(row: Row) -> tuple[int, int, int]:
+    """Return the sort key of ways, the plainest first."""
+    position = _PLAINEST.index(row.scenario) if row.scenario in _PLAINEST else len(_PLAINEST)
+    return len(options_of(row)), position, -conversation_of(row).tokens
+
+
+def further_sentence(rows: Sequence[Row], texts: Texts) -> str:
+    """Return what a further conversation costs, and the least; empty if that is not known."""
+    known = further_costs(rows)
+    if known is None:
+        return ""
+    plain, least = known
+    tokens = whole(conversation_of(plain.row).tokens)
+    size = mib(plain.size, spread=False)
+    if least is None:
+        return texts("further_costs", tokens=tokens, size=size)
+    return texts(
+        "further_costs_less",
+        tokens=tokens,
+        size=size,
+        least=mib(least.size, spread=False),
+        ways=_ways(least.row, plain.row, texts),
+    )
+
+
+def _ways(row: Row, plain: Row, texts: Texts) -> str:
+    """Return what a row does that the plain one does not, after "with"."""
+    ways = []
+    for option in options_of(row):
+        if option in options_of(plain):
+            continue
+        name, _, value = option.partition("=")
+        ways.append(texts("way_cache_type", value=value) if name == _CACHE_TYPE else option)
+    if row.scenario != plain.scenario:
+        ways.append(texts(f"way_{row.scenario}"))
+    return texts("ways_separator").join(ways)
+
+
+def least_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
+    """Return what the least way costs in speed, and whether its tokens are other ones; none if no
+    way takes less.
+    """
+    known = further_costs(rows)
+    if known is None or known[1] is None:
+        return []
+    plain, least = known[0].row, known[1].row
+    sentences = []
+    rates = speed_figure(least, ALL_GENERATED), speed_figure(plain, ALL_GENERATED)
+    if all(rates):
+        own, before = map(per_second, rates)
+        sentences.append(texts("least_generates", own=own, before=before))
+    first_tokens = speed_figure(least, FIRST_TOKEN), speed_figure(plain, FIRST_TOKEN)
+    if all(first_tokens):
+        own, before = map(milliseconds, first_tokens)
+        sentences.append(texts("least_first_token", own=own, before=before))
+    if not sentences:
+        sentences.append(texts("least_speed_not_measured"))
+    if least.info.output_digests != plain.info.output_digests:
+        sentences.append(texts("least_other_tokens"))
+    return sentences
