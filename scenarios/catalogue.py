@@ -299,15 +299,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("lean_weights", LEAN_WEIGHTS_LAYOUTS, baseline="plain", is_variant=True),
     Scenario("lean_internal", LEAN_INTERNAL_LAYOUTS, baseline="plain", is_variant=True),
     Scenario("lean", LEAN_LAYOUTS, baseline="plain"),
-    Scenario(DEFAULT_OPTIONS, (one_context_with(),)),
-    _of_streams("streams_decode_only", decode_only),
-    _of_streams("streams_no_reuse", no_reuse),
-    _of_streams("streams_partial_dup", partial_dup, baseline="streams_no_reuse"),
-    _of_streams("streams_no_reuse_one_model", no_reuse_one_model),
-    _of_streams("streams_full_dup", full_dup, baseline="streams_no_reuse_one_model"),
-    _of_streams(
-        "streams_full_dup_per_core", full_dup_per_core, baseline="streams_no_reuse_one_model"
-    ),
     Scenario("sessions_loaded", (sessions(LOAD),), model_set=SESSIONS),
     Scenario("sessions_contexts", (sessions(DUP),), "sessions_loaded", SESSIONS),
     Scenario("sessions_sequences", (sessions(SEQUENCE),), "sessions_loaded", SESSIONS),
@@ -325,6 +316,15 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("session_shorter", (shorter_session,), model_set=SESSIONS, is_variant=True),
     Scenario("sessions_merged", (sessions_with_merged_models,), model_set=MERGED),
     Scenario("sessions_adapters", (sessions_with_adapters,), "sessions_merged", ADAPTERS),
+    Scenario(DEFAULT_OPTIONS, (one_context_with(),)),
+    _of_streams("streams_decode_only", decode_only),
+    _of_streams("streams_no_reuse", no_reuse),
+    _of_streams("streams_partial_dup", partial_dup, baseline="streams_no_reuse"),
+    _of_streams("streams_no_reuse_one_model", no_reuse_one_model),
+    _of_streams("streams_full_dup", full_dup, baseline="streams_no_reuse_one_model"),
+    _of_streams(
+        "streams_full_dup_per_core", full_dup_per_core, baseline="streams_no_reuse_one_model"
+    ),
     _of_cycles(INFERENCES, Context(stream=0, model=0)),
     _of_cycles(CONTEXTS, Context(stream=0, model=0)),
     _of_cycles(DUPS, *contexts_of(0, [0, 0], 0, DUP)),

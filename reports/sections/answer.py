@@ -173,9 +173,7 @@ def _answers(group: Group, element_id: str, label: str, texts: Texts) -> list[An
         Answer(
             element_id,
             label,
-            texts.sentences(
-                [_further(recommendation, group, texts), _sentence(recommendation, texts)]
-            ),
+            _whole_sentence(recommendation, group, texts),
             list(_large_figures(recommendation, texts)),
             list(_remarks(recommendation, group.rows, texts)),
         )
@@ -183,13 +181,12 @@ def _answers(group: Group, element_id: str, label: str, texts: Texts) -> list[An
     ]
 
 
-def _further(recommendation: Recommendation, group: Group, texts: Texts) -> str:
-    """Return what a further conversation costs; empty unless the contexts hold the conversations
-    that the question is about.
-    """
+def _whole_sentence(recommendation: Recommendation, group: Group, texts: Texts) -> str:
+    """Return the answer; of conversations it begins with what a further one costs."""
+    sentence = _sentence(recommendation, texts)
     if recommendation.without_reuse.scenario not in QUESTIONS[SESSIONS]:
-        return ""
-    return further_sentence(group.rows, texts)
+        return sentence
+    return texts.sentences([further_sentence(group.rows, texts), sentence])
 
 
 def _models_not_covered(group: Group, texts: Texts) -> list[str]:

@@ -14,7 +14,7 @@ from reusebench.measured.runtimes.base import InputData
 from reusebench.reports.base.texts import LANGUAGES, texts_of
 from reusebench.reports.material import MOST_SHOWN, read_material
 from reusebench.reports.page.index import start_figures, write_report
-from reusebench.scenarios.catalogue import LIMIT, OPTIONS, QUESTIONS
+from reusebench.scenarios.catalogue import LIMIT, OPTIONS, QUESTIONS, SESSIONS
 from tests.reports.conftest import WrittenReport
 from tests.reports.pages import page, readable, section, sections
 from tests.reports.stored import (
@@ -176,7 +176,7 @@ def test_every_question_has_its_parts(
     """Each question has its title, its components and a figure."""
     text = page(npu_storage, tmp_path)
     for name in QUESTIONS:
-        if name not in ("streams", "plans", "leaks", LIMIT, OPTIONS):
+        if name not in ("streams", "plans", "leaks", LIMIT, OPTIONS, SESSIONS):
             of_question = section(text, name)
             assert f"<h2>{ENGLISH(f'question_{name}')}<a " in of_question
             assert f"<summary>{ENGLISH('section_components')}</summary>" in of_question
