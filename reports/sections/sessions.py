@@ -132,7 +132,7 @@ class SessionsSection(ComparisonSection):
         }
 
     def part_summary(self, view: GroupView) -> str | None:
-        """Return what a further conversation costs."""
+        """Return the sentence of a further conversation."""
         sentence = further_sentence(view.rows, view.texts)
         return sentence or super().part_summary(view)
 
@@ -194,7 +194,7 @@ def _not_measured_if_unknown(row: Row, size: Figure | None, texts: Texts) -> str
 
 
 def token_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
-    """Return what 1,000 tokens cost, measured and by the account of the cache, for each option."""
+    """Return the cost of 1,000 tokens, measured and by the account of the cache, for each option."""
     sentences = []
     for cost in token_costs(rows):
         options = options_of(cost.more)
@@ -283,7 +283,7 @@ def speed_table(rows: Sequence[Row], texts: Texts) -> Table | None:
 
 
 def reason_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
-    """Return what each way saves by the runtime's account, by component, and what was measured."""
+    """Return the saving of each way by the runtime's account, by component, and as measured."""
     sentences = []
     for row in rows:
         if row.baseline is None or row.saved() is None:

@@ -74,7 +74,7 @@ def _distance_from_plain(row: Row) -> tuple[int, int, int]:
 
 
 def further_sentence(rows: Sequence[Row], texts: Texts) -> str:
-    """Return what a further conversation costs, and the least; empty if that is not known."""
+    """Return the cost of a further conversation, and the least; empty if that is not known."""
     known = further_costs(rows)
     if known is None:
         return ""
@@ -93,7 +93,7 @@ def further_sentence(rows: Sequence[Row], texts: Texts) -> str:
 
 
 def _ways(row: Row, plain: Row, texts: Texts) -> str:
-    """Return what a row does that the plain one does not, after "with"."""
+    """Return the options and the mechanism that the plain row does not have, after "with"."""
     ways = []
     for option in options_of(row):
         if option in options_of(plain):
@@ -106,9 +106,7 @@ def _ways(row: Row, plain: Row, texts: Texts) -> str:
 
 
 def least_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
-    """Return what the least way costs in speed, and whether its tokens are other ones; none if no
-    way takes less.
-    """
+    """Return the speed of the least way, and whether its tokens are other ones; none if no way takes less."""
     known = further_costs(rows)
     if known is None or known[1] is None:
         return []

@@ -164,7 +164,7 @@ def _account(plan: Plan, index: int) -> dict[str, int]:
 
 
 def _mapped(process: ProcessMemory, files: int) -> ProcessMemory:
-    """Return the reading as if so much of it were pages of files."""
+    """Return the reading with this number of bytes as pages of files."""
     assert process.pss_anon_bytes is not None
     assert process.pss_file_bytes is not None
     return msgspec.structs.replace(
