@@ -264,6 +264,14 @@ def test_a_context_infers_with_the_sequences_over_it(tmp_path: Path) -> None:
     assert [len(first.turns) for first in held.data("first_inference")] == [1] * 5
 
 
+def test_the_turn_of_a_first_inference_is_the_one_that_was_timed(tmp_path: Path) -> None:
+    """A context infers once more before the barrier; neither latency nor turn is of that one."""
+    held = Walk(tmp_path, *_LANGUAGE_CONTEXTS, conversation=_CONVERSATION)
+    for first in held.data("first_inference"):
+        ((turn,),) = first.turns
+        assert turn.first_token_ns + turn.generation_ns <= first.latency_ns
+
+
 def test_where_there_is_one_core_none_is_chosen(tmp_path: Path) -> None:
     """A chip with one core has no mask to set, and nothing runs at once there."""
     for folder, core in (("bound", 0), ("free", None)):

@@ -24,7 +24,7 @@ import threading
 import time
 from array import array
 from dataclasses import asdict
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, TextIO
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, TextIO, Tuple
 
 from reusebench.measured.failures import kind_of, message_of
 from reusebench.measured.plan import (
@@ -43,7 +43,13 @@ from reusebench.measured.plan import (
     inputs_from_json,
 )
 from reusebench.measured.runtimes import open_runtime
-from reusebench.measured.runtimes.base import Memory, NotSupported, Runtime, RuntimeContext
+from reusebench.measured.runtimes.base import (
+    Memory,
+    NotSupported,
+    Runtime,
+    RuntimeContext,
+    Turn,
+)
 from reusebench.measured.schedule import FairSemaphore, Worker, run_on_all
 
 __all__ = ["main"]
@@ -234,7 +240,7 @@ class Walk:
         context = self._contexts[index]
         worker = self._workers[index]
         worker.start(lambda: _warm_up(context))
-        latency_ns = worker.finish()
+        latency_ns, turn = worker.finish()
         data = {
             "latency_ns": latency_ns,
             "digest": f"{context.checksum():08x}",
@@ -242,7 +248,6 @@ class Walk:
         }
         if self._plan.is_first_of_model(index):
             data["samples"] = context.samples()
-        turn = context.turn()
         if turn:
             data["turns"] = [[turn]]
         return {**data, **_account(context)}
@@ -447,8 +452,8 @@ def _rounds(turns: List[_Turn], rounds: int) -> Callable[[], None]:
     return run
 
 
-def _warm_up(context: RuntimeContext) -> int:
-    """Run the first inference and one more, and return the latency of the first.
+def _warm_up(context: RuntimeContext) -> Tuple[int, Optional[Turn]]:
+    """Run the first inference and one more, and return the latency and the turn of the first.
 
     The second one belongs to the cost of a context. Runtimes plan their memory in the first
     inference and allocate by the plan from the second on: with ONNX Runtime 1.31 and YOLOv5s at
@@ -456,8 +461,9 @@ def _warm_up(context: RuntimeContext) -> int:
     chosen.
     """
     latency_ns = _timed(context.infer)
+    turn = context.turn()
     context.infer()
-    return latency_ns
+    return latency_ns, turn
 
 
 def _infer(context: RuntimeContext, count: int) -> None:
