@@ -44,7 +44,7 @@ class Effort:
     #: Language models only.
     conversation: Conversation = DEFAULT_CONVERSATION
     #: Timed turns of each conversation. A turn is longer than an inference of other models.
-    turns: int = 3
+    turns: int = 2
     #: Turns in a cycle of them.
     cycle_turns: int = 4
 
@@ -87,5 +87,5 @@ QUICK = Effort(
     clip=Clip(seconds=3),
     cycles=15,
     conversation=Conversation(tokens=512, prompt=64, generated=8, common=48),
-    turns=2,
+    turns=1,
 )
