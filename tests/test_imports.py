@@ -48,7 +48,7 @@ _PACKAGES: dict[str, set[str]] = {
         "system",
         "targets",
     },
-    "fit": {"accounting", "measured", "storage"},
+    "fit": {"accounting", "measured", "storage", "targets"},
     "reports": {
         "accounting",
         "measured",
@@ -130,7 +130,8 @@ _ONLY = {
     ("apply", "measured"): {"messages", "plan", "runtimes.RUNTIMES", "runtimes.rknn.library_file"},
     ("fit", "accounting"): {"sizes"},
     ("fit", "measured"): {"messages", "plan"},
-    ("fit", "storage"): {"fit_answer", "measured_figure", "result", "trace"},
+    ("fit", "storage"): {"fit_answer", "fit_sessions", "measured_figure", "result", "trace"},
+    ("fit", "targets"): {"barriers"},
     ("reports", "accounting"): {"account", "attribution", "domains", "ledger", "sharing", "sizes"},
     ("reports", "measured"): {
         "messages",
@@ -159,7 +160,7 @@ _LAYERS = {
         "hooks errors reasons settings report elf executable placeholder library rknn waiting"
         " launch outcome summary digests plan plan_result deploy comparison"
     ),
-    "fit": "layouts prediction study uncertainty npu_costs process_costs search answering",
+    "fit": "layouts prediction study uncertainty npu_costs process_costs search answering sessions",
     "reports": (
         "errors base results shared explanation claims streams compare versions boards history"
         " material sections page"

@@ -301,7 +301,7 @@ def test_a_library_that_is_replaced_meanwhile(
         library.write_bytes(library.read_bytes() + bytes(1))
         return done
 
-    monkeypatch.setattr("reusebench.commands.fit.run_bench", run_and_replace)
+    monkeypatch.setattr("reusebench.commands.fit_plans.run_bench", run_and_replace)
     words = [
         "--storage",
         tmp_path,

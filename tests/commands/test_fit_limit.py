@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from reusebench.commands.fit import _limit
+from reusebench.commands.fit_limits import limit_on
 from reusebench.harness.errors import UserError
 from reusebench.samplers.host import LocalHost
 from reusebench.targets.machine import LocalMachine
 from reusebench.targets.target import THIS_INTERPRETER, Target
-from tests.fit.made_up import demand_of
 
 _MIB = 2**20
 _MEMINFO = """MemTotal: 4194304 kB
@@ -25,7 +24,6 @@ SwapFree: 0 kB
 CmaTotal: 65536 kB
 CmaFree: 32768 kB
 """
-_DEMAND = demand_of((1,), cores=2, binds=False)
 
 
 def _target(root: Path, limit: str = "max", available_mib: int = 2048) -> Target:
@@ -52,20 +50,20 @@ class _Machine(LocalMachine):
 
 def test_what_a_container_has_left_is_free(tmp_path: Path) -> None:
     """The machine has 2 GiB available, and the container 600 MiB, of which 80 cannot be dropped."""
-    limit = _limit("free", _DEMAND, _target(tmp_path, str(600 * _MIB)), None)
+    limit = limit_on(_target(tmp_path, str(600 * _MIB)), "free", binds=False)
     assert limit.size_bytes == 520 * _MIB
     assert limit.source == "/sys/fs/cgroup/memory.max"
 
 
 def test_a_machine_with_less_than_its_container(tmp_path: Path) -> None:
     """Nobody gets more than the machine has available."""
-    limit = _limit("free", _DEMAND, _target(tmp_path, str(600 * _MIB), available_mib=300), None)
+    limit = limit_on(_target(tmp_path, str(600 * _MIB), available_mib=300), "free", binds=False)
     assert (limit.size_bytes, limit.source) == (300 * _MIB, None)
 
 
 def test_a_machine_without_limits(tmp_path: Path) -> None:
     """MemAvailable is free."""
-    limit = _limit("free", _DEMAND, _target(tmp_path), None)
+    limit = limit_on(_target(tmp_path), "free", binds=False)
     assert (limit.size_bytes, limit.source) == (2048 * _MIB, None)
 
 
@@ -73,11 +71,10 @@ def test_more_than_the_container_may_have_is_a_mistake(tmp_path: Path) -> None:
     """The sentence names the file with the limit."""
     target = _target(tmp_path, str(600 * _MIB))
     with pytest.raises(UserError, match=r"limited by /sys/fs/cgroup/memory.max to 600.00 MiB"):
-        _limit(700 * _MIB, _DEMAND, target, None)
+        limit_on(target, 700 * _MIB, binds=False)
 
 
 def test_contiguous_memory_is_in_no_group(tmp_path: Path) -> None:
     """A chip without an IOMMU takes it from CMA, which is charged to nobody."""
-    demand = demand_of((1,), cores=1)
     target = replace(_target(tmp_path, str(20 * _MIB)), chip="rv1106")
-    assert _limit("free", demand, target, None).size_bytes == 32 * _MIB
+    assert limit_on(target, "free", binds=True).size_bytes == 32 * _MIB

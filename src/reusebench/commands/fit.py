@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import click
+from click.core import ParameterSource
 
-from reusebench.commands.benching import run_bench
-from reusebench.commands.fit_text import answer_lines, mib_text
+from reusebench.commands.fit_limits import FREE, limit_on
+from reusebench.commands.fit_plans import PlanBench, write_plan
+from reusebench.commands.fit_sessions import SessionRequest, fit_sessions
+from reusebench.commands.fit_text import answer_lines
 from reusebench.commands.options import PATH, Parsed, target_storage
 from reusebench.commands.reply import give, json_option, reply_of, warn
 from reusebench.fit.answering import stored_answer, with_measured
@@ -33,29 +34,21 @@ from reusebench.harness.selection import resolve_targets
 from reusebench.harness.settings import MOST_CONTEXTS, MOST_FPS, excess
 from reusebench.measured.plan import LOAD, Context, Plan
 from reusebench.measured.runtimes import RUNTIMES, find_runtime
-from reusebench.samplers.control_groups import GroupWatch
-from reusebench.samplers.system_memory import read_system
+from reusebench.models.model_kinds import is_language_model
 from reusebench.scenarios.catalogue import RESOLUTIONS, STREAMS
 from reusebench.snippets import snippet_of
-from reusebench.storage.errors import StorageError
 from reusebench.storage.fit_answer import (
     FitAnswer,
-    calibrations,
     write_answer,
 )
 from reusebench.storage.limits import parse_size
 from reusebench.storage.result import Result
-from reusebench.storage.run_file import StoredRun, read_run_file, read_storage
-from reusebench.system.cache import OwnFolder
-from reusebench.system.files import replacing
-from reusebench.system.user_files import ChangedFile, Pins
 from reusebench.targets.chips import CHIPS
 from reusebench.targets.resolve import Selection, with_library
 from reusebench.targets.target import Target
 
 __all__ = ["fit"]
 
-_FREE = "free"
 _MIB = 2**20
 #: NPU memory is exact in every repeat; memory of a process moves.
 _REPEATS = {"npu": 1, "cpu": 2}
@@ -64,12 +57,13 @@ _REPEATS_OF_RECOMMENDED = {"npu": 3, "cpu": 2}
 
 
 _count = click.IntRange(min=1, max=MOST_CONTEXTS)
+_tokens = click.IntRange(min=1)
 
 
 @click.command()
 @click.option(
     "--limit",
-    type=Parsed(parse_size, _FREE),
+    type=Parsed(parse_size, FREE),
     metavar="SIZE",
     help=(
         "Available memory, such as 64MiB; `free`: this board's free memory. It is the NPU's memory"
@@ -108,6 +102,39 @@ _count = click.IntRange(min=1, max=MOST_CONTEXTS)
     type=click.FloatRange(min=0, min_open=True, max=MOST_FPS),
     metavar="F",
     help="Frames per second of each stream. Default: as many as without reuse.",
+)
+@click.option(
+    "--sessions",
+    type=_count,
+    metavar="N",
+    help="Language models only, in place of --streams: conversations.",
+)
+@click.option(
+    "--tokens", type=_tokens, metavar="T", help="Tokens that a conversation has room for."
+)
+@click.option(
+    "--prompt",
+    type=_tokens,
+    metavar="P",
+    help="Tokens of its prompt. Default: all that the answer leaves.",
+)
+@click.option(
+    "--generated",
+    type=_tokens,
+    metavar="R",
+    help="Tokens of its answer. Default: 16, or fewer if there is less room.",
+)
+@click.option(
+    "--common",
+    type=click.IntRange(min=0),
+    metavar="C",
+    help="Tokens at the beginning of the prompt that all conversations have in common. Default: 0.",
+)
+@click.option(
+    "--tokens-per-s",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="F",
+    help="Tokens per second that each conversation generates while all do. Default: any speed.",
 )
 @click.option(
     "--runtime",
@@ -161,6 +188,12 @@ def fit(
     streams: int,
     contexts: int,
     fps: float | None,
+    sessions: int | None,
+    tokens: int | None,
+    prompt: int | None,
+    generated: int | None,
+    common: int | None,
+    tokens_per_s: float | None,
     runtime: str | None,
     target: str,
     rknn_library: Path | None,
@@ -174,16 +207,36 @@ def fit(
 ) -> int:
     """Find the layout of contexts that takes the least memory with equal outputs.
 
-    A handful of small plans is measured; every other layout is predicted from them.
+    A handful of small plans is measured; every other layout is predicted from them. With --sessions
+    it is that of conversations with a language model.
 
     Exits with 0 if the recommended layout fits the limit, with 1 if it does not.
     """
     if code and reply_of().is_json:
         raise UserError("--code and --json are two outputs: leave one of them out")
     # Every stage measures on the same library.
+    runtimes = (runtime,) if runtime else ()
     selection = with_library(
-        Selection(target, rknn_library, npu_memory, runtimes=(runtime,) if runtime else ())
+        Selection(target, rknn_library, npu_memory, runtimes=runtimes, models=tuple(models))
     )
+    _check_question(sessions is not None)
+    if sessions is not None:
+        wished = SessionRequest(
+            models=models,
+            limit=limit,
+            sessions=sessions,
+            tokens=tokens,
+            prompt=prompt,
+            generated=generated,
+            common=common,
+            tokens_per_s=tokens_per_s,
+            stored=stored,
+            verify=verify,
+            code=code,
+            storage=storage,
+        )
+        return fit_sessions(wished, selection)
+    _check_models(models)
     name, place = next(iter(resolve_targets(selection).items()))
     request = ModelRequest(
         files=tuple(map(ModelFile, models)),
@@ -198,9 +251,11 @@ def fit(
     if problem:
         raise UserError(f"{problem}. Lower --streams or --contexts")
     demand = _demand(request, name, place, contexts)
-    available = _limit(limit, demand, place, npu_memory)
+    available = limit_on(place, limit, demand.binds, npu_memory)
     wish = Wish(available.size_bytes, fps, available.source)
-    measuring = _Measuring(Study(demand, place.computes), place, selection, storage)
+    measuring = _Measuring(
+        Study(demand, place.computes), PlanBench(name, place, selection, storage)
+    )
     if stored:
         measuring.take_stored()
     answer = _answer(measuring, wish)
@@ -216,14 +271,47 @@ def fit(
     return 0 if answer.fits else 1
 
 
+#: Options of conversations, and options that these do not have.
+_OF_SESSIONS = ("tokens", "prompt", "generated", "common", "tokens_per_s")
+_OF_STREAMS = ("streams", "contexts", "fps", "resolutions", "shapes", "inputs", "npu_memory")
+
+
+def _check_question(has_sessions: bool) -> None:
+    """Raise UserError for options of the other question: of conversations, or of streams."""
+    context = click.get_current_context()
+    given = []
+    for option in context.command.params:
+        name = option.name or ""
+        is_given = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
+        if is_given and name in (_OF_STREAMS if has_sessions else _OF_SESSIONS):
+            given.append(option.opts[0])
+    if not given:
+        return
+    if has_sessions:
+        raise UserError(
+            f"--sessions is for language models, which have no {given[0]}: leave one of them out"
+        )
+    raise UserError(f"{given[0]} is for language models: add --sessions N, or leave it out")
+
+
+def _check_models(models: Sequence[Path]) -> None:
+    """Raise UserError for a language model without conversations."""
+    for path in models:
+        if is_language_model(path):
+            raise UserError(
+                f"{path.name} is a language model: add --sessions N and --tokens T, the number of"
+                " conversations and the tokens that each has room for"
+            )
+
+
 def _lines(answer: FitAnswer, target: str, storage: Path) -> Iterator[str]:
     """Yield the answer, and the command that measures it again."""
     yield from answer_lines(answer, target)
     if answer.recommended:
-        path = _write_plan(answer.recommended, storage, "recommended")
+        path = write_plan(answer.recommended, storage, "recommended")
         yield f"\nreusebench bench --plan {path} measures it again."
     if answer.applied_plan:
-        path = _write_plan(answer.applied_plan, storage, "applied")
+        path = write_plan(answer.applied_plan, storage, "applied")
         yield f"Apply it to a program that you do not change: reusebench apply --plan {path} -- CMD"
     elif find_runtime(answer.runtime).can_be_applied:
         yield "Share what is safe in a program that you do not change: reusebench apply -- CMD"
@@ -281,72 +369,12 @@ def _cores(target: Target) -> int:
     return CHIPS[target.chip].npu_cores if target.chip else 1
 
 
-class _Limit(NamedTuple):
-    """The limit of the answer; None: there is none."""
-
-    size_bytes: int | None
-    #: The file of a control group's limit that decided; None if the board's memory or the user did.
-    source: str | None = None
-
-
-def _limit(
-    limit: int | str | None, demand: Demand, target: Target, npu_memory: int | None
-) -> _Limit:
-    """Return the limit in bytes.
-
-    Raises UserError if it exceeds the board's memory, or if that is needed and not known.
-    """
-    if target.keeps_ledger and not target.computes:
-        if limit == _FREE and npu_memory is None:
-            raise UserError(
-                "--limit free: a virtual board has no memory of its own; say how much with"
-                " --npu-memory"
-            )
-        if limit == _FREE:
-            return _Limit(npu_memory)
-        return _Limit(int(limit) if limit else None)
-
-    host = target.machine.host
-    system = read_system(host)
-    total = system.total_bytes
-    free = system.available_bytes
-    source = None
-    if demand.binds and target.chip and not CHIPS[target.chip].iommu and system.cma_total_bytes:
-        # Contiguous memory is charged to no control group.
-        total = system.cma_total_bytes
-        free = system.cma_free_bytes or 0
-        group = None
-    else:
-        group = GroupWatch(host).read()
-    if group is not None:
-        total = min(total, group.limit_bytes)
-        if group.available_bytes < free:
-            free = group.available_bytes
-            source = group.limit_source
-    if limit == _FREE:
-        return _Limit(free, source)
-    if limit is not None and int(limit) > total:
-        given = mib_text(int(limit))
-        where = "this board has"
-        if group is not None and total == group.limit_bytes:
-            where = f"the control group of its processes is limited by {group.limit_source} to"
-        raise UserError(f"--limit {given}: {where} {mib_text(total)}; give less, or `free`")
-    return _Limit(int(limit) if limit else None)
-
-
 @dataclass
 class _Measuring:
-    """Measurements of plans by `pytest bench/`, in fresh processes."""
+    """Measurements of the layouts of a study."""
 
     study: Study
-    target: Target
-    selection: Selection
-    storage: Path
-    #: Digest of the library, which must not change between the sessions of pytest.
-    _pins: Pins = field(default_factory=Pins)
-
-    def __post_init__(self) -> None:
-        self._check_library()
+    bench: PlanBench
 
     @property
     def runtime(self) -> str:
@@ -354,26 +382,9 @@ class _Measuring:
         return self.study.demand.runtime
 
     def take_stored(self) -> None:
-        """Take the results of earlier calls on this target, for the runtime's newest version.
-
-        Plans that were measured while memory was short, or lack a figure, are measured again.
-        """
-        mine = []
-        for run in read_storage(calibrations(self.storage)):
-            if isinstance(run, StoredRun):
-                mine += [result.info for result in run.results if self._is_mine(result.info)]
-        if not mine:
-            return
-        version = mine[-1].runtime_version
-        usable = []
-        for result in mine:
-            is_whole = not result.is_short and self.study.can_use(result)
-            if result.runtime_version == version and is_whole:
-                usable.append(result)
-        self.study.add(usable, calibrations(self.storage))
-
-    def _is_mine(self, result: Result) -> bool:
-        return (result.runtime, result.target) == (self.runtime, self.target.name)
+        """Take the results of earlier calls; those that lack a figure are measured again."""
+        usable = [result for result in self.bench.stored() if self.study.can_use(result)]
+        self.study.add(usable, self.bench.results)
 
     def measure(
         self, layouts: Sequence[Layout], reason: str, repeats: Mapping[str, int] | None = None
@@ -384,8 +395,8 @@ class _Measuring:
             plans.append(self.study.plan(layout, _name(layout, number)))
         repeats = repeats or _REPEATS
         click.echo(f"{reason}: {self._in_words(plans, repeats)}", err=True)
-        results, output = self._run(plans, repeats)
-        self.study.add(results, calibrations(self.storage))
+        results, output = self.bench.run(plans, self._repeats(repeats))
+        self.study.add(results, self.bench.results)
         unmeasured = [layout for layout in layouts if self.study.result(layout) is None]
         if unmeasured:
             click.echo(output, err=True)
@@ -396,22 +407,15 @@ class _Measuring:
         """Return the result of the plan, measured in fresh processes."""
         words = self._in_words([plan], _REPEATS_OF_RECOMMENDED)
         click.echo(f"Verifying the recommended layout: {words}", err=True)
-        results, output = self._run([plan], _REPEATS_OF_RECOMMENDED)
+        results, output = self.bench.run([plan], self._repeats(_REPEATS_OF_RECOMMENDED))
         if not results or results[-1].outcome != "ok":
             click.echo(output, err=True)
             failure = str(results[-1].failure) if results else "pytest did not measure it"
             raise UserError(f"the recommended layout could not be measured: {failure}")
         return results[-1]
 
-    def _options(self, plan_files: Sequence[Path], repeats: Mapping[str, int]) -> list[str]:
-        """Return pytest's options for a session with these plans; `repeats` are by device."""
-        options = [f"--plan={file}" for file in plan_files]
-        options += ["--runtime", self.runtime, "--target", self.selection.target]
-        options += ["--repeats", str(repeats[find_runtime(self.runtime).device])]
-        options += ["-q", "--no-header", "--benchmark-quiet"]
-        if self.selection.rknn_library:
-            options += ["--rknn-library", str(self.selection.rknn_library)]
-        return options
+    def _repeats(self, repeats: Mapping[str, int]) -> int:
+        return repeats[find_runtime(self.runtime).device]
 
     def _in_words(self, plans: Sequence[Plan], repeats: Mapping[str, int]) -> str:
         """Return the number of plans, their contexts, and how often each is measured."""
@@ -420,39 +424,9 @@ class _Measuring:
         contexts = _counted(counts[-1], "context", "contexts")
         if len(counts) > 1:
             contexts = f"{counts[0]} to {contexts}"
-        processes = _counted(repeats[find_runtime(self.runtime).device], "process", "processes")
+        processes = _counted(self._repeats(repeats), "process", "processes")
         each = " each" if len(plans) > 1 else ""
         return f"{plans_in_words} of {contexts}, in {processes}{each}"
-
-    def _run(self, plans: Sequence[Plan], repeats: Mapping[str, int]) -> tuple[list[Result], str]:
-        """Return the results, and what pytest has printed."""
-        storage = calibrations(self.storage)
-        with OwnFolder() as folder:
-            files = [folder / f"{plan.scenario}.json" for plan in plans]
-            for plan, file in zip(plans, files):
-                file.write_text(json.dumps(plan.to_json()), encoding="utf-8")
-            tests = [f"test_plans.py::test_plans[{self.runtime}-{plan.scenario}]" for plan in plans]
-            storage.mkdir(parents=True, exist_ok=True)
-            self.target.machine.close()  # pytest connects to a remote board itself
-            with (folder / "output").open("w+", encoding="utf-8", errors="replace") as output:
-                _, paths = run_bench(self._options(files, repeats), storage, tests, output)
-                output.seek(0)
-                words = output.read()
-            self._check_library()
-        results = []
-        for path in paths:
-            run = read_run_file(path)
-            if isinstance(run, StoredRun):
-                results += [result.info for result in run.results]
-        return results, words
-
-    def _check_library(self) -> None:
-        """Pin the library; raise UserError if it has changed since the beginning."""
-        if self.selection.rknn_library:
-            try:
-                self._pins.check(self.selection.rknn_library)
-            except ChangedFile as error:
-                raise UserError(f"--rknn-library {error}") from None
 
 
 def _counted(number: int, one: str, several: str) -> str:
@@ -522,16 +496,3 @@ def _shortage(answer: FitAnswer) -> str:
         "memory was short while these plans were measured, so that the answer may be too small:"
         f" {plans}. Free memory, and measure them again: the same command, with --stored"
     )
-
-
-def _write_plan(plan: Plan, storage: Path, name: str) -> Path:
-    """Write the plan into the folder of the answers, and return its path."""
-    path = calibrations(storage).parent / f"{name}-{plan.runtime}.json"
-    try:
-        with replacing(path) as unfinished:
-            unfinished.write_text(json.dumps(plan.to_json(), indent=2), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(
-            f"the plan cannot be stored in {path.parent} ({error.strerror})"
-        ) from None
-    return path

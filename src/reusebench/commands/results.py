@@ -19,6 +19,7 @@ from reusebench.commands.reply import SCHEMA
 from reusebench.reports.compare.exports.document import ExportResult
 from reusebench.storage.board_sizes import BoardSizes
 from reusebench.storage.fit_answer import FitAnswer
+from reusebench.storage.fit_sessions import SessionsAnswer
 
 __all__ = [
     "ApplyResult",
@@ -361,7 +362,7 @@ _RESULTS: dict[str, tuple[Any, ...]] = {
     "runs compact": (CompactionResult,),
     "runs expand": (CompactionResult,),
     "doctor": (PartsResult,),
-    "fit": (FitAnswer,),
+    "fit": (FitAnswer, SessionsAnswer),
     "apply": (ApplyResult, ComparedProgram, DeployResult),
     "plan": (PlanResult,),
     "models list": (list[NetworkRow],),

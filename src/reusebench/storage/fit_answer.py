@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, Optional
+from typing import Literal, Optional, Protocol, TypeVar
 
 import msgspec
 
@@ -24,12 +24,15 @@ __all__ = [
     "FitShortage",
     "calibrations",
     "read_answers",
+    "read_stored_answers",
     "write_answer",
+    "write_stored_answer",
 ]
 
 #: Schema of every answer; raise the number if a name or a meaning changes.
 FIT_SCHEMA = "reusebench-fit-1"
 _FOLDER = "fit"
+_KIND = "answer"
 
 
 class FitGroup(msgspec.Struct, frozen=True):
@@ -151,9 +154,36 @@ def calibrations(storage: Path) -> Path:
 
 def write_answer(storage: Path, answer: FitAnswer) -> Path:
     """Write the answer in place of the former one of its runtime and target; return the path."""
+    return write_stored_answer(storage, _KIND, answer)
+
+
+def read_answers(storage: Path) -> Iterator[FitAnswer | BadFile]:
+    """Yield the answers of a storage, and files that could not be read; skip other versions."""
+    for answer in read_stored_answers(storage, _KIND, FitAnswer):
+        if isinstance(answer, BadFile) or answer.schema == FIT_SCHEMA:
+            yield answer
+
+
+class _Answer(Protocol):
+    """An answer of any kind."""
+
+    @property
+    def runtime(self) -> str:
+        """The runtime's name."""
+
+    @property
+    def target(self) -> str:
+        """The target's name."""
+
+
+_Stored = TypeVar("_Stored")
+
+
+def write_stored_answer(storage: Path, kind: str, answer: _Answer) -> Path:
+    """Write an answer of a kind, in place of the former one of its runtime and target."""
     folder = storage / _FOLDER
     target = answer.target.replace(":", "-").replace("/", "-")
-    path = folder / f"answer-{answer.runtime}-{target}.json"
+    path = folder / f"{kind}-{answer.runtime}-{target}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(path) as unfinished:
@@ -163,15 +193,14 @@ def write_answer(storage: Path, answer: FitAnswer) -> Path:
     return path
 
 
-def read_answers(storage: Path) -> Iterator[FitAnswer | BadFile]:
-    """Yield the answers of a storage, and files that could not be read; skip other versions."""
-    for path in sorted((storage / _FOLDER).glob("answer-*.json")):
+def read_stored_answers(
+    storage: Path, kind: str, stored: type[_Stored]
+) -> Iterator[_Stored | BadFile]:
+    """Yield the answers of a kind, and files that could not be read."""
+    for path in sorted((storage / _FOLDER).glob(f"{kind}-*.json")):
         try:
-            answer = decode_stored(read_regular(path, MOST_BYTES), FitAnswer)
+            yield decode_stored(read_regular(path, MOST_BYTES), stored)
         except OSError as error:
             yield BadFile(path, Message("file_unreadable", {"error": error.strerror or str(error)}))
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             yield BadFile(path, Message("file_damaged", {"error": printable(str(error))}))
-        else:
-            if answer.schema == FIT_SCHEMA:
-                yield answer

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from reusebench.targets.barriers import BarrierReading
 
-__all__ = ["KV_CACHE", "SCRATCH", "WEIGHTS", "Sample", "sample_of", "total"]
+__all__ = ["KV_CACHE", "SCRATCH", "WEIGHTS", "Account", "Sample", "sample_of", "total"]
 
 #: Components of accounts.
 KV_CACHE = "kv_cache_bytes"
