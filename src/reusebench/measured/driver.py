@@ -355,8 +355,8 @@ def main() -> int:
         elif command["command"] == "inspect":
             pipes.send("interface", interface=runtime.interface(command["model"]))
         elif command["command"] == "estimate":
-            accounts = [_estimates(runtime, Plan.from_json(plan)) for plan in command["plans"]]
-            pipes.send("estimated", accounts=accounts)
+            plans = [Plan.from_json(plan) for plan in command["plans"]]
+            pipes.send("estimated", accounts=_estimates(runtime, plans))
         else:
             walk = Walk(Plan.from_json(command["plan"]), runtime, pipes)
             for step in walk.steps():
@@ -390,20 +390,26 @@ def _prepare(runtime: Runtime, command: Dict[str, Any], pipes: HarnessPipes) -> 
     pipes.send("prepared", models=prepared)
 
 
-def _estimates(runtime: Runtime, plan: Plan) -> List[Dict[str, int]]:
-    """Return the account that each context of a plan would have; nothing is allocated.
+def _estimates(runtime: Runtime, plans: List[Plan]) -> List[List[Dict[str, int]]]:
+    """Return the account that each context of each plan would have; nothing is allocated.
 
     Memory that contexts share belongs to the first of them, as in accounts of real contexts.
     """
-    estimates: List[Dict[str, int]] = []
-    for index, spec in enumerate(plan.contexts):
-        if spec.mechanism in (SEQUENCE, SHARED_PROMPT):
-            estimates.append({})
-            continue
-        estimate = dict(runtime.estimate(plan.models[spec.model].path, _memory(plan, index)))
-        if spec.source is not None:
-            estimate.pop("weights_bytes", None)
-        estimates.append(estimate)
+    #: Equal contexts are estimated once: it reads the model's file.
+    known: Dict[Tuple[str, Memory], Dict[str, int]] = {}
+    estimates: List[List[Dict[str, int]]] = []
+    for plan in plans:
+        estimates.append([])
+        for index, spec in enumerate(plan.contexts):
+            account: Dict[str, int] = {}
+            if spec.mechanism not in (SEQUENCE, SHARED_PROMPT):
+                key = (plan.models[spec.model].path, _memory(plan, index))
+                if key not in known:
+                    known[key] = runtime.estimate(*key)
+                account = dict(known[key])
+            if spec.source is not None:
+                account.pop("weights_bytes", None)
+            estimates[-1].append(account)
     return estimates
 
 
