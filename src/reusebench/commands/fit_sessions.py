@@ -216,7 +216,7 @@ class _Measuring:
                 raise UserError(f"{name} does not run: {failure}")
 
     def refused(self) -> dict[str, Message]:
-        """Return why layouts are missing, by the layout in words."""
+        """Return the reasons for which layouts are missing, by the layout in words."""
         reasons: dict[str, Message] = {}
         for case in self.study.plain_cases():
             failure = self.study.failure(case)

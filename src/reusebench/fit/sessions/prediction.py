@@ -34,7 +34,7 @@ class SessionPrediction:
     base_bytes: int
     #: Caches of all conversations.
     kv_bytes: int
-    #: Of the whole process in the steady state.
+    #: The whole process in the steady state.
     application_bytes: float
     #: Its peak, while the model is loaded or conversations run.
     peak_bytes: float

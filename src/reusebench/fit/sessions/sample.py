@@ -102,6 +102,6 @@ def _memory(barrier: BarrierReading) -> int:
 
 
 def _transient(barrier: BarrierReading) -> int:
-    """Return how far memory was above that at the barrier, during its step."""
+    """Return the most that memory was above that at the barrier, during its step."""
     process = barrier.process
     return max(0, (process.peak_rss_bytes or 0) - process.rss_bytes)

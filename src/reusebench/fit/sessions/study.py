@@ -146,7 +146,7 @@ class SessionStudy:
         return self.samples.get(self._key(case))
 
     def failure(self, case: Case) -> Failure | None:
-        """Return why a measured case failed; None if it did not."""
+        """Return the failure of a measured case; None if it has none."""
         result = self.results.get(self._key(case))
         return result.failure if result else None
 
