@@ -265,7 +265,7 @@ def test_a_context_infers_with_the_sequences_over_it(tmp_path: Path) -> None:
 
 
 def test_the_turn_of_a_first_inference_is_the_one_that_was_timed(tmp_path: Path) -> None:
-    """A context infers once more before the barrier; neither latency nor turn is of that one."""
+    """It is the only one before the rounds: a turn is many inferences."""
     held = Walk(tmp_path, *_LANGUAGE_CONTEXTS, conversation=_CONVERSATION)
     for first in held.data("first_inference"):
         ((turn,),) = first.turns
