@@ -622,7 +622,7 @@ class Plan:
 
     def shares_weights(self, index: int) -> bool:
         """Whether this context and another one have the same weights."""
-        mechanisms = (DUP, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY)
+        mechanisms = (DUP, SHARED_WEIGHTS, SHARED_WEIGHT_MEMORY, RESTORED_PROMPT)
         if self.contexts[index].mechanism in mechanisms:
             return True
         for other in self.contexts:

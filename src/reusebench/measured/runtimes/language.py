@@ -28,6 +28,10 @@ class Generated:
         self.tokens = array("i")
         self.turn: Optional[Turn] = None
 
+    def take(self, tokens: Iterable[int]) -> None:
+        """Keep the tokens of a turn."""
+        self.tokens = array("i", tokens)
+
     def views(self) -> List[memoryview]:
         """Return the tokens as the only output."""
         return [memoryview(self.tokens)]

@@ -1,0 +1,131 @@
+"""Model files of OpenVINO GenAI, the options of contexts, and OpenVINO's words as errors."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, List, Sequence
+
+from reusebench.measured.runtimes.base import AdapterError, NotSupported
+from reusebench.measured.runtimes.option_words import member, refused, split, whole_number
+
+__all__ = [
+    "TITLE",
+    "Options",
+    "check_file",
+    "check_room",
+    "config_of",
+    "failure_to_load",
+    "is_gguf",
+    "read_decoder",
+]
+
+TITLE = "OpenVINO GenAI"
+_GGUF = ".gguf"
+_GGUF_MAGIC = b"GGUF"
+#: Inputs and outputs of every language model that OpenVINO's exporters write.
+_IDS = "input_ids"
+_LOGITS = "logits"
+#: Properties of every compiled model. float32, because newer CPUs would compute in bfloat16; a
+#: cache of float16, which is the default of llama.cpp, too.
+_PROPERTIES: Dict[str, Any] = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f16"}
+#: Properties by which OpenVINO writes files.
+_WRITES = ("CACHE_DIR", "enable_save_ov_model")
+_BOOLEANS = {"0": False, "1": True}
+#: Members of SchedulerConfig; all other options are properties of the compiled model.
+_SCHEDULER_NUMBERS = ("max_num_batched_tokens", "max_num_seqs")
+_SCHEDULER_SWITCHES = ("dynamic_split_fuse",)
+
+
+class Options:
+    """The options of a context: properties of the compiled model, and the scheduler's members."""
+
+    def __init__(self, options: Sequence[str]) -> None:
+        self.words = tuple(options)
+        self.properties = dict(_PROPERTIES)
+        self.scheduler: Dict[str, Any] = {}
+        for option in options:
+            name, value = split(option)
+            if name in _WRITES:
+                raise NotSupported("option_writes", runtime=TITLE, option=option)
+            if name in _SCHEDULER_NUMBERS:
+                self.scheduler[name] = whole_number(TITLE, option)
+            elif name in _SCHEDULER_SWITCHES:
+                self.scheduler[name] = _BOOLEANS[member(TITLE, option, _BOOLEANS)]
+            else:
+                self.properties[name] = value
+
+    def refuse_scheduler(self) -> None:
+        """Raise NotSupported for options that a context without a scheduler does not have."""
+        for option in self.words:
+            if split(option)[0] in self.scheduler:
+                raise NotSupported("openvino_genai_no_scheduler", option=option)
+
+
+def is_gguf(model: str) -> bool:
+    """Whether the file is one that OpenVINO GenAI converts when it loads it."""
+    return model.endswith(_GGUF)
+
+
+def check_file(core: Any, model: str) -> None:
+    """Raise AdapterError, with the file's name, if it is no language model."""
+    if is_gguf(model):
+        with open(model, "rb") as file:
+            if file.read(len(_GGUF_MAGIC)) != _GGUF_MAGIC:
+                raise AdapterError("openvino_genai_no_gguf", path=model)
+        return
+    config_of(model)
+    read_decoder(core, model)
+
+
+def read_decoder(core: Any, model: str) -> Any:
+    """Return the model of a file; raise AdapterError if it is no language model."""
+    try:
+        read = core.read_model(model)
+    except RuntimeError as error:
+        raise failure_to_load(error, model) from None
+    names = [port.get_any_name() for port in (*read.inputs, *read.outputs)]
+    if _IDS not in names or _LOGITS not in names or not read.get_sinks():
+        raise AdapterError("openvino_genai_no_decoder", model=model)
+    return read
+
+
+def config_of(model: str) -> Dict[str, Any]:
+    """Return config.json beside a model; empty for a GGUF file, which has none."""
+    if is_gguf(model):
+        return {}
+    path = os.path.join(os.path.dirname(model), "config.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            config: Dict[str, Any] = json.load(file)
+        if not isinstance(config["vocab_size"], int):
+            raise ValueError("vocab_size is no number")
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise AdapterError("openvino_genai_no_config", path=path, error=str(error)) from None
+    return config
+
+
+def check_room(model: str, tokens: int) -> None:
+    """Raise NotSupported if a conversation has more tokens than the model."""
+    most = config_of(model).get("max_position_embeddings")
+    if most is not None and tokens > most:
+        raise NotSupported("conversation_too_long", model=model, tokens=tokens, most=most)
+
+
+def failure_to_load(error: RuntimeError, model: str, options: Sequence[str] = ()) -> AdapterError:
+    """Return the error for OpenVINO's words: the option that they name, or the model."""
+    text = _last_words(str(error))
+    for option in options:
+        name = split(option)[0]
+        if name in text:
+            return refused(TITLE, option, text)
+    return AdapterError("openvino_genai_load_failed", model=model, error=text)
+
+
+def _last_words(text: str) -> str:
+    """Return OpenVINO's sentence, without the places in its sources."""
+    lines: List[str] = []
+    for line in text.splitlines():
+        if line.strip() and not line.startswith(("Exception from ", "Check ")):
+            lines.append(line.strip())
+    return " ".join(lines) or text
