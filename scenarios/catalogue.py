@@ -26,6 +26,7 @@ from reusebench.measured.plan import (
     REPLACED,
     RESTORED_PROMPT,
     SEQUENCE,
+    SEQUENCES,
     SHARED_PROMPT,
     WEIGHTS,
     Context,
@@ -328,6 +329,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     _of_cycles(INFERENCES, Context(stream=0, model=0)),
     _of_cycles(CONTEXTS, Context(stream=0, model=0)),
     _of_cycles(DUPS, *contexts_of(0, [0, 0], 0, DUP)),
+    _of_cycles(SEQUENCES, *contexts_of(0, [0, 0], 0, SEQUENCE)),
     _of_cycles(IO_MEMORY, Context(stream=0, model=0, zero_copy=(INPUT, OUTPUT))),
     _of_cycles(REPLACED, *contexts_of(0, [0, 0], 0, LOAD)),
     _of_limit("limit_no_reuse", no_reuse_one_model, baseline=None),
@@ -411,7 +413,7 @@ def scenarios_of(question: str) -> list[str]:
 def suits(name: str, has_conversations: bool) -> bool:
     """Whether a scenario is one for language models, or for other models; some are for both."""
     scenario = find_scenario(name)
-    if scenario.model_set in _OF_LANGUAGE_MODELS:
+    if scenario.model_set in _OF_LANGUAGE_MODELS or scenario.cycles == SEQUENCES:
         return has_conversations
     if not has_conversations:
         return True

@@ -210,8 +210,10 @@ def _warm_up(cycles: int) -> int:
 
 def _drift(row: Row, quantity: str, readings: Sequence[float]) -> Drift:
     limits = row.leak_limits
-    per_inference = is_per_inference(row)
-    times_per_day = limits.inferences_per_day if per_inference else limits.cycles_per_day
+    times_per_day = limits.cycles_per_day
+    if is_per_inference(row):
+        is_turn = row.info.plan.conversation is not None
+        times_per_day = limits.turns_per_day if is_turn else limits.inferences_per_day
     return drift_of(quantity, readings, _per_cycle(row), times_per_day, limits.bytes_per_day)
 
 

@@ -16,6 +16,8 @@ class LeakLimits:
     """
 
     inferences_per_s: float = 30.0
+    #: Turns of conversations, each of which is an inference of a language model.
+    turns_per_s: float = 1.0
     #: Contexts that are made and destroyed, or their memory renewed: a cycle of any other kind.
     cycles_per_hour: float = 60.0
     #: Memory that could still grow is level below this.
@@ -25,6 +27,11 @@ class LeakLimits:
     def inferences_per_day(self) -> float:
         """The number of inferences in a day."""
         return self.inferences_per_s * _SECONDS_PER_DAY
+
+    @property
+    def turns_per_day(self) -> float:
+        """The number of turns of conversations in a day."""
+        return self.turns_per_s * _SECONDS_PER_DAY
 
     @property
     def cycles_per_day(self) -> float:

@@ -28,7 +28,6 @@ from reusebench.reports.results.drift import (
     kept_bytes,
     unclear,
 )
-from reusebench.reports.results.leak_limits import LeakLimits
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.sections.question import QuestionSection
 from reusebench.reports.sections.section import GroupView, Values
@@ -97,8 +96,9 @@ def leak_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
         if not leaks:
             continue
         parts = texts.joined(_growths_in_words(leaks, texts))
-        key = "leaks_per_inference" if is_per_inference(row) else "leaks_per_cycle"
-        sentence = texts(key, scenario=texts.scenario(row.scenario), parts=parts)
+        sentence = texts(
+            f"leaks_per_{_unit_of(row)}", scenario=texts.scenario(row.scenario), parts=parts
+        )
         if leaks[0].quantity == "memory":
             sentence = texts.sentences([sentence, texts("leaks_memory_alone")])
         sentences.append(sentence)
@@ -131,15 +131,17 @@ def level_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
     for row in rows:
         sentences += _unclear_in_words(row, texts)
     if any(map(drifts, rows)):
-        sentences.append(_rates_in_words(rows[0].leak_limits, texts))
+        sentences.append(_rates_in_words(rows[0], texts))
     return sentences
 
 
-def _rates_in_words(limits: LeakLimits, texts: Texts) -> str:
+def _rates_in_words(row: Row, texts: Texts) -> str:
     """Return the work that a day is taken to have, and the growth that is called level."""
+    limits = row.leak_limits
+    is_of_turns = row.info.plan.conversation is not None
     return texts(
-        "leaks_rates",
-        inferences=counted(limits.inferences_per_s),
+        "leaks_rates_turns" if is_of_turns else "leaks_rates",
+        inferences=counted(limits.turns_per_s if is_of_turns else limits.inferences_per_s),
         cycles=counted(limits.cycles_per_hour),
         limit=daily(limits.bytes_per_day),
     )
@@ -277,7 +279,7 @@ def leak_records(row: Row) -> list[dict[str, Any]]:
             **dict.fromkeys(LEAK_COLUMNS),
             "quantity": name,
             "unit": "bytes" if name in IN_BYTES else "count",
-            "per": "inference" if is_per_inference(row) else "cycle",
+            "per": _unit_of(row),
             "cycles": cycle_count(row),
             "verdict": drift.verdict,
             "kept": drift.kept,
@@ -399,4 +401,11 @@ def _amount(quantity: str, value: float, spread: float | None = None) -> str:
 
 
 def _per(row: Row) -> str:
-    return "leaks_per_word_inference" if is_per_inference(row) else "leaks_per_word_cycle"
+    return f"leaks_per_word_{_unit_of(row)}"
+
+
+def _unit_of(row: Row) -> str:
+    """Return the work that slopes are told for."""
+    if not is_per_inference(row):
+        return "cycle"
+    return "inference" if row.info.plan.conversation is None else "turn"

@@ -329,6 +329,7 @@ def test_the_steps_of_a_walk() -> None:
         ("inferences", 1, 1),
         ("contexts", 1, 0),
         ("dups", 2, 1),
+        ("sequences", 2, 1),
         ("io_memory", 1, 1),
         ("replaced", 2, 2),
     ],

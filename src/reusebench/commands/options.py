@@ -6,6 +6,7 @@ import argparse
 import datetime
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -210,10 +211,10 @@ def leak_limits(command: Callable[..., int]) -> Callable[..., int]:
         "--leak-rate",
         type=_RATE,
         metavar="N",
-        default=default.inferences_per_s,
         help=(
-            "Inferences per second in use, by which a leak per inference is told per day. Default:"
-            f" {default.inferences_per_s:g}."
+            "Inferences, or turns of conversations, per second in use, by which a leak of each is"
+            f" told per day. Default: {default.inferences_per_s:g} inferences,"
+            f" {default.turns_per_s:g} turn."
         ),
     )
     @click.option(
@@ -238,9 +239,15 @@ def leak_limits(command: Callable[..., int]) -> Callable[..., int]:
     )
     @functools.wraps(command)
     def with_limits(
-        *arguments: Any, leak_rate: float, leak_cycles: float, leak_limit: float, **options: Any
+        *arguments: Any,
+        leak_rate: float | None,
+        leak_cycles: float,
+        leak_limit: float,
+        **options: Any,
     ) -> int:
-        limits = LeakLimits(leak_rate, leak_cycles, leak_limit)
+        limits = LeakLimits(cycles_per_hour=leak_cycles, bytes_per_day=leak_limit)
+        if leak_rate is not None:
+            limits = replace(limits, inferences_per_s=leak_rate, turns_per_s=leak_rate)
         return command(*arguments, leak_limits=limits, **options)
 
     return with_limits

@@ -42,6 +42,7 @@ __all__ = [
     "REPLACED",
     "RESTORED_PROMPT",
     "SEQUENCE",
+    "SEQUENCES",
     "SHARED_CONTEXT",
     "SHARED_PROMPT",
     "SHARED_WEIGHTS",
@@ -121,16 +122,17 @@ CUDA = "cuda"
 DEVICES = (CUDA,)
 
 #: Kinds of cycles. A cycle infers several times; makes a context, infers and destroys it; does so
-#: with a dup of a context that stays; replaces the memory of input and output and infers; or makes
-#: a context, infers and destroys the oldest one.
+#: with a dup of a context that stays, or with another conversation in it; replaces the memory of
+#: input and output and infers; or makes a context, infers and destroys the oldest one.
 INFERENCES = "inferences"
 CONTEXTS = "contexts"
 DUPS = "dups"
+SEQUENCES = "sequences"
 IO_MEMORY = "io_memory"
 REPLACED = "replaced"
 #: Number of contexts, the first ones of the plan, that stay alive between cycles. Cycles that make
 #: contexts make the plan's last.
-CYCLE_KINDS = {INFERENCES: 1, CONTEXTS: 0, DUPS: 1, IO_MEMORY: 1, REPLACED: 2}
+CYCLE_KINDS = {INFERENCES: 1, CONTEXTS: 0, DUPS: 1, SEQUENCES: 1, IO_MEMORY: 1, REPLACED: 2}
 #: Inferences in a cycle of them, in plans that do not say it.
 INFERENCES_PER_CYCLE = 10
 
@@ -399,7 +401,7 @@ class Plan:
             raise self._refusal(
                 "cycles are 1 or more, of 1 inference or more, and in no schedule of streams"
             )
-        makes_one_more = cycles.kind in (CONTEXTS, DUPS)
+        makes_one_more = cycles.kind in (CONTEXTS, DUPS, SEQUENCES)
         wanted = CYCLE_KINDS[cycles.kind] + makes_one_more
         if len(self.contexts) != wanted:
             raise self._refusal(

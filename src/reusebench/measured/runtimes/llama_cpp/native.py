@@ -51,8 +51,8 @@ class NativeContext:
         self._batch = Batch(model.library, self.handle, self.sequences * len(self._prompt))
         #: Saved state of the common tokens, once somebody has asked for it.
         self._state: Any = None
-        self._opened = 0
-        self._left = 0
+        #: Sequences without a conversation.
+        self._free = list(range(memory.sequences))
 
     def _open(self, memory: Memory) -> Any:
         library = self.model.library
@@ -69,16 +69,13 @@ class NativeContext:
         return handle
 
     def open_session(self) -> Session:
-        """Return another conversation, in the next free sequence."""
-        session = Session(self._opened, self.conversation.generated)
-        self._opened += 1
-        self._left += 1
-        return session
+        """Return another conversation, in the first free sequence."""
+        return Session(self._free.pop(0), self.conversation.generated)
 
     def close_session(self, session: Session) -> None:
         """Forget the tokens of a conversation; the last one takes the context with it."""
-        self._left -= 1
-        if self._left:
+        self._free = sorted([*self._free, session.sequence])
+        if len(self._free) < self.sequences:
             self._forget(session.sequence)
             return
         self._batch.close()
