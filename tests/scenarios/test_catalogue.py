@@ -217,6 +217,7 @@ _LAYOUTS: dict[str, tuple[Context, ...]] = {
     "cycles_inferences": (Context(0, 0),),
     "cycles_contexts": (Context(0, 0),),
     "cycles_dups": (Context(0, 0), Context(0, 0, DUP, 0)),
+    "cycles_sequences": (Context(0, 0), Context(0, 0, SEQUENCE, 0)),
     "cycles_io_memory": (Context(0, 0, zero_copy=(INPUT, OUTPUT)),),
     "cycles_replaced": (Context(0, 0), Context(0, 0)),
     "streams_full_dup_per_core": (
@@ -385,7 +386,8 @@ def test_which_scenarios_language_models_take_part_in() -> None:
     leaks = [name for name in scenarios_of("leaks") if name != "cycles_io_memory"]
     assert sorted(taking_part) == sorted([*scenarios_of(SESSIONS), DEFAULT_OPTIONS, *leaks])
     assert suits("cache_type=q8_0", True)
-    assert [name for name in _NAMES if not suits(name, False)] == scenarios_of(SESSIONS)
+    others = [name for name in _NAMES if not suits(name, False)]
+    assert others == [*scenarios_of(SESSIONS), "cycles_sequences"]
 
 
 def test_a_plan_with_adapters_has_none_without_reuse() -> None:

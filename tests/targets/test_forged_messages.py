@@ -279,7 +279,7 @@ _TURNS: dict[str, Callable[[list[int]], list[list[int]]]] = {
     "with more tokens than there are": lambda turn: [[*turn[:2], 3, turn[3]]],
     "without a time to the first token": lambda turn: [[turn[0], 0, *turn[2:]]],
     "of a negative time": lambda turn: [[*turn[:3], -1]],
-    "longer than the inference": lambda turn: [[*turn[:3], 1]],
+    "longer than the step": lambda turn: [[*turn[:3], _LATE_NS]],
     "of a huge time": lambda turn: [[turn[0], 1 << 70, *turn[2:]]],
 }
 

@@ -292,25 +292,26 @@ def _check_first_inference(data: StepData, plan: Plan, step: Step, span: Span) -
         _require(len(values) <= _MOST_SAMPLES, "samples", len(values))
         is_finite = all(value is None or math.isfinite(value) for value in values)
         _require(is_finite, "samples", values)
-    _check_turns(data.turns, plan, [[data.latency_ns]])
+    # The turn is that of the last inference of the step, the latency that of the first.
+    _check_turns(data.turns, plan, [[span.end_ns - span.begin_ns]])
 
 
 def _check_turns(
-    turns: Sequence[Sequence[Turn]], plan: Plan, latencies_ns: Sequence[Sequence[int]]
+    turns: Sequence[Sequence[Turn]], plan: Plan, longest_ns: Sequence[Sequence[int]]
 ) -> None:
-    """Check that each inference of a language model is one turn, which its latency contains."""
+    """Check that each inference of a language model is one turn, with the longest time of each."""
     conversation = plan.conversation
     if conversation is None:
         _require(not turns, "turns", turns)
         return
-    _require(len(turns) == len(latencies_ns), "turns", len(turns))
-    for of_context, latencies in zip(turns, latencies_ns):
-        _require(len(of_context) == len(latencies), "turns", len(of_context))
-        for turn, latency_ns in zip(of_context, latencies):
+    _require(len(turns) == len(longest_ns), "turns", len(turns))
+    for of_context, limits_ns in zip(turns, longest_ns):
+        _require(len(of_context) == len(limits_ns), "turns", len(of_context))
+        for turn, limit_ns in zip(of_context, limits_ns):
             _require(1 <= turn.prompt_tokens <= conversation.prompt, "turns", turn)
             _require(1 <= turn.generated_tokens <= conversation.generated, "turns", turn)
             _require(turn.first_token_ns > 0, "turns", turn)
-            _require(turn.first_token_ns + turn.generation_ns <= latency_ns, "turns", turn)
+            _require(turn.first_token_ns + turn.generation_ns <= limit_ns, "turns", turn)
 
 
 def _check_digest(field: str, digest: str) -> None:
