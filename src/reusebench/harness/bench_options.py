@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ from reusebench.harness.settings import (
     Settings,
     StreamPace,
     excess,
+    has_conversations,
     parse_duration,
 )
 from reusebench.measured.plan import MOST_CYCLES
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_options",
+    "check_kinds",
     "conversation_remark",
     "declare_options",
     "resolve_plan_files",
@@ -68,6 +70,17 @@ _SAMPLE_HZ = 200.0
 _LONGEST_STEP_S = 86_400
 #: Number of characters of a wrong value that an error repeats.
 _LONGEST_SHOWN = 40
+#: Options for language models alone, and for all others alone.
+_OF_LANGUAGE_MODELS = (
+    "sessions",
+    "tokens",
+    "prompt",
+    "generated",
+    "common",
+    "adapter",
+    "session_option",
+)
+_OF_OTHER_MODELS = ("streams", "contexts", "shape", "inputs", "resolution", "video")
 #: Options whose values a plan has.
 _NAMES_IN_PLANS = (
     "model",
@@ -366,6 +379,28 @@ def resolve_settings(option: argparse.Namespace, targets: Mapping[str, Target]) 
         cycle_turns=option.cycle_inferences or effort.cycle_turns,
         session_options=tuple(dict.fromkeys(option.session_option or ())),
     )
+
+
+def check_kinds(option: argparse.Namespace, runtimes: Iterable[str]) -> None:
+    """Raise UserError for an option that is for models of a kind that none of the runtimes has."""
+    names = list(dict.fromkeys(runtimes))
+    kinds = set(map(has_conversations, names))
+    if len(kinds) != 1:
+        return
+    for name in _OF_OTHER_MODELS if kinds == {True} else _OF_LANGUAGE_MODELS:
+        if getattr(option, name) is None:
+            continue
+        words = name.replace("_", "-")
+        if kinds == {True}:
+            raise UserError(
+                f"--{words} is not for language models, and {' and '.join(names)} measured here run"
+                " no others: leave it out. Theirs are --sessions, --tokens, --prompt, --generated,"
+                " --common, --adapter and --session-option"
+            )
+        raise UserError(
+            f"--{words} is for language models, and {' and '.join(names)} measured here run none:"
+            " leave it out, or measure bench/test_sessions.py"
+        )
 
 
 def conversation_remark(option: argparse.Namespace) -> str:

@@ -17,6 +17,7 @@ from reusebench.storage.formatting import (
     per_second,
     percent,
 )
+from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import PSS, Result
 from reusebench.storage.result_figures import main_memory, memory, model_latencies, rate
 from reusebench.storage.savings import MORE, NPU, SAME, saving_of
@@ -106,6 +107,8 @@ def _saving(result: Result, baseline: Result | None) -> str:
 
 
 def _speed(result: Result) -> str:
+    if result.plan.conversation:
+        return _speed_of_turns(result)
     schedule = result.plan.schedule
     if schedule:
         frames = rate(result)
@@ -118,6 +121,21 @@ def _speed(result: Result) -> str:
         return ", ".join(f"{model} {milliseconds(latency)} ms" for model, latency in latencies)
     # More names would make the line longer than a terminal; the report has each model's latency.
     return f"{milliseconds_range([figure for _, figure in latencies])} ms" if latencies else ""
+
+
+def _speed_of_turns(result: Result) -> str:
+    """Return the time to the first token, and the speed of one conversation and of all."""
+    first = Figure.of(result.speed.first_token_ns)
+    one = Figure.of(result.speed.generated_tokens_per_s)
+    everyone = Figure.of(result.speed.all_generated_tokens_per_s)
+    parts = []
+    if first:
+        parts.append(f"first token {milliseconds(first)} ms")
+    if one:
+        parts.append(f"{per_second(one)} tokens/s")
+    if everyone and len(result.plan.contexts) > 1:
+        parts.append(f"of all {per_second(everyone)} with prompts")
+    return ", ".join(parts)
 
 
 def _not_compared(result: Result) -> str:

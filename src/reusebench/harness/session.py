@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from reusebench.harness.bench_options import (
+    check_kinds,
     conversation_remark,
     resolve_settings,
     resolve_videos,
@@ -70,6 +71,7 @@ class Session:
         _check_plans(configurations, plan_files)
         self._selection = selection_of(config.option)
         targets = resolve_targets(self._selection)
+        check_kinds(config.option, (runtime for runtime, _ in configurations if runtime))
         self._subjects = Subjects(plan_files)
         if link:
             link.reached()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from reusebench.harness.errors import NoModels
 from reusebench.harness.measuring.models.model_sets import ModelSets
@@ -13,6 +14,7 @@ from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.settings import Settings, has_conversations
 from reusebench.measured.plan import Conversation, Plan, Streams
 from reusebench.measured.runtimes import find_runtime
+from reusebench.models.inspection.summary import summary_of
 from reusebench.scenarios.catalogue import (
     NoBaseline,
     Scenario,
@@ -145,6 +147,7 @@ class ScenarioSubject(Subject):
         if schedule and schedule.video is None and only_decodes:
             raise NoModels("video is not decoded there, so there is no decoder memory to measure")
         if entry.has_conversations:
+            _check_room(plans[0])
             return [_with_options(plan, supplies.settings.session_options) for plan in plans]
         return plans
 
@@ -154,6 +157,19 @@ class ScenarioSubject(Subject):
         models = supplies.models.of(runtime, self.scenario.model_set)
         parameters = settings.parameters(runtime, models)
         return Extent(parameters.streams, parameters.contexts, len(set(models)))
+
+
+def _check_room(plan: Plan) -> None:
+    """Raise NoModels if the conversation has more tokens than a model was made for."""
+    assert plan.conversation is not None
+    tokens = plan.conversation.tokens
+    for model in plan.models:
+        most = summary_of(Path(model.path)).context
+        if most is not None and tokens > most:
+            raise NoModels(
+                f"{tokens:,} tokens are more than the {most:,} that {model.name} was trained for:"
+                f" give --tokens {most} or fewer"
+            )
 
 
 def _with_options(plan: Plan, options: Sequence[str]) -> Plan:
@@ -205,6 +221,8 @@ class PlanSubject(Subject):
             schedule = file.schedule(settings.pace, supplies.videos.of(runtime))
         rounds = settings.parameters(runtime, models).rounds
         plan = file.plan(runtime, models, cores, file.rounds or rounds, schedule, conversation)
+        if conversation:
+            _check_room(plan)
         if self.reuses:
             return [plan]
         try:

@@ -108,8 +108,11 @@ class ModelTrials:
             origin = _checked_origin(file, target) if runtime.suffix == ".rknn" else ""
             interface = interface_of(target, runtime.name, str(path), self.time_limit_s)
             if isinstance(interface, Failure):
+                # What the reader says of a language model tells more than the runtime's words.
+                problem = summary_of(path).problem if runtime.has_conversations else ""
                 raise UnusableModel(
-                    f"{file.option} {file.path.name}{origin} cannot be loaded: {interface.message}"
+                    f"{file.option} {file.path.name}{origin} cannot be loaded:"
+                    f" {problem or interface.message}"
                 )
             self._interfaces[key] = _with_free_sizes(interface, summary_of(path))
         return self._interfaces[key]
