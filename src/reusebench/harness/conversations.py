@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Optional
 
@@ -12,8 +13,11 @@ __all__ = ["DEFAULT_CONVERSATION", "MOST_TOKENS", "ConversationRequest"]
 
 #: Tokens of a conversation. No model has more.
 MOST_TOKENS = 1 << 24
-#: The conversation unless options or a plan say otherwise.
-DEFAULT_CONVERSATION = Conversation(tokens=1024, prompt=128, generated=16, common=96)
+#: The conversation unless options or a plan say otherwise. OpenVINO GenAI shares whole blocks of 32
+#: tokens: the prompt has no more of them than the common tokens have.
+DEFAULT_CONVERSATION = Conversation(tokens=1024, prompt=120, generated=16, common=96)
+#: llama.cpp rounds the room of a conversation up to a multiple of this.
+_ROOM = 256
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class ConversationRequest:
         prompt or answer need more room than the default has, they get it.
         """
         needed = (self.prompt or default.prompt) + (self.generated or default.generated)
-        tokens = self.tokens or max(default.tokens, needed)
+        tokens = self.tokens or max(default.tokens, math.ceil(needed / _ROOM) * _ROOM)
         generated = self.generated or self._fitting(default.generated, tokens, self.prompt)
         prompt = self.prompt or self._fitting(default.prompt, tokens, generated)
         if prompt + generated > tokens:

@@ -86,6 +86,6 @@ QUICK = Effort(
     pace=StreamPace(warm_up_s=0.5, duration_s=2.0),
     clip=Clip(seconds=3),
     cycles=15,
-    conversation=Conversation(tokens=512, prompt=64, generated=8, common=48),
+    conversation=Conversation(tokens=512, prompt=60, generated=8, common=32),
     turns=1,
 )
