@@ -67,8 +67,12 @@ def test_looking_for_a_runtime_does_not_import_it() -> None:
 
 
 def test_every_runtime_has_its_own_kind_of_model() -> None:
-    """A file's suffix tells its runtime; the kind of device tells how many contexts run at once."""
-    assert len({entry.suffix for entry in RUNTIMES}) == len(RUNTIMES)
+    """A file's suffix tells its runtime; the kind of device tells how many contexts run at once.
+
+    Models that are folders are known by a name, too.
+    """
+    kinds = {(entry.suffix, entry.folder_model) for entry in RUNTIMES}
+    assert len(kinds) == len(RUNTIMES)
     assert {entry.device for entry in RUNTIMES} <= {"cpu", "npu"}
 
 

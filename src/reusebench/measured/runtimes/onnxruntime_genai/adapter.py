@@ -27,11 +27,11 @@ from reusebench.measured.runtimes.base import (
 )
 from reusebench.measured.runtimes.language import Generated, check_conversation, hold_turn
 from reusebench.measured.runtimes.onnxruntime_genai.model import (
-    Options,
     open_model,
     read_config,
     refuse_more_tokens,
 )
+from reusebench.measured.runtimes.onnxruntime_genai.options import Options
 from reusebench.measured.runtimes.prompts import prompt_tokens
 
 __all__ = ["OnnxRuntimeGenAi", "OnnxRuntimeGenAiContext", "open_runtime"]
@@ -68,8 +68,8 @@ class Batch:
 
     def __init__(self, loaded: LoadedModel, memory: Memory, conversation: Conversation) -> None:
         refuse_more_tokens(loaded.path, loaded.config, conversation.tokens)
-        if loaded.options.keeps_common and memory.sequences > 1:
-            raise NotSupported("ort_genai_batch_starts_anew")
+        if memory.sequences > 1:
+            loaded.options.check_batch()
         self.loaded = loaded
         self.conversation = conversation
         self.size = memory.sequences

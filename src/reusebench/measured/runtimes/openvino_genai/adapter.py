@@ -11,6 +11,10 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
+# isort: off
+import reusebench.measured.runtimes.openvino  # noqa: F401  keeps the converter out of the import
+
+# isort: on
 import openvino as ov
 import openvino_genai as genai
 
@@ -28,12 +32,8 @@ from reusebench.measured.runtimes.base import (
     Turn,
 )
 from reusebench.measured.runtimes.language import Generated, check_conversation
-from reusebench.measured.runtimes.openvino_genai.model import (
-    TITLE,
-    Options,
-    check_file,
-    is_gguf,
-)
+from reusebench.measured.runtimes.openvino_genai.model import check_file, is_gguf
+from reusebench.measured.runtimes.openvino_genai.options import TITLE, Options
 from reusebench.measured.runtimes.openvino_genai.pipeline import Pipeline, Request
 from reusebench.measured.runtimes.openvino_genai.requests import CompiledDecoder, DecoderRequest
 

@@ -1,4 +1,4 @@
-"""Model files of OpenVINO GenAI, the options of contexts, and OpenVINO's words as errors."""
+"""Model files of OpenVINO GenAI, and OpenVINO's words as errors."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import os
 from typing import Any, Dict, List, Sequence
 
 from reusebench.measured.runtimes.base import AdapterError, NotSupported
-from reusebench.measured.runtimes.option_words import member, refused, split, whole_number
+from reusebench.measured.runtimes.openvino_genai.options import TITLE
+from reusebench.measured.runtimes.option_words import refused, split
 
 __all__ = [
-    "TITLE",
-    "Options",
     "check_file",
     "check_room",
     "config_of",
@@ -20,46 +19,11 @@ __all__ = [
     "read_decoder",
 ]
 
-TITLE = "OpenVINO GenAI"
 _GGUF = ".gguf"
 _GGUF_MAGIC = b"GGUF"
 #: Inputs and outputs of every language model that OpenVINO's exporters write.
 _IDS = "input_ids"
 _LOGITS = "logits"
-#: Properties of every compiled model. float32, because newer CPUs would compute in bfloat16; a
-#: cache of float16, which is the default of llama.cpp, too.
-_PROPERTIES: Dict[str, Any] = {"INFERENCE_PRECISION_HINT": "f32", "KV_CACHE_PRECISION": "f16"}
-#: Properties by which OpenVINO writes files.
-_WRITES = ("CACHE_DIR", "enable_save_ov_model")
-_BOOLEANS = {"0": False, "1": True}
-#: Members of SchedulerConfig; all other options are properties of the compiled model.
-_SCHEDULER_NUMBERS = ("max_num_batched_tokens", "max_num_seqs")
-_SCHEDULER_SWITCHES = ("dynamic_split_fuse",)
-
-
-class Options:
-    """The options of a context: properties of the compiled model, and the scheduler's members."""
-
-    def __init__(self, options: Sequence[str]) -> None:
-        self.words = tuple(options)
-        self.properties = dict(_PROPERTIES)
-        self.scheduler: Dict[str, Any] = {}
-        for option in options:
-            name, value = split(option)
-            if name in _WRITES:
-                raise NotSupported("option_writes", runtime=TITLE, option=option)
-            if name in _SCHEDULER_NUMBERS:
-                self.scheduler[name] = whole_number(TITLE, option)
-            elif name in _SCHEDULER_SWITCHES:
-                self.scheduler[name] = _BOOLEANS[member(TITLE, option, _BOOLEANS)]
-            else:
-                self.properties[name] = value
-
-    def refuse_scheduler(self) -> None:
-        """Raise NotSupported for options that a context without a scheduler does not have."""
-        for option in self.words:
-            if split(option)[0] in self.scheduler:
-                raise NotSupported("openvino_genai_no_scheduler", option=option)
 
 
 def is_gguf(model: str) -> bool:

@@ -11,17 +11,15 @@ import openvino_genai as genai
 from reusebench.measured.runtimes.base import AdapterError, Conversation, Memory, NotSupported, Turn
 from reusebench.measured.runtimes.language import Generated
 from reusebench.measured.runtimes.openvino_genai.model import (
-    Options,
     check_room,
     config_of,
     failure_to_load,
 )
+from reusebench.measured.runtimes.openvino_genai.options import BLOCK_TOKENS, Options, blocks_of
 from reusebench.measured.runtimes.prompts import prompt_tokens
 
 __all__ = ["Pipeline", "Request"]
 
-#: Tokens of a block of the cache on the CPU.
-_BLOCK_TOKENS = 32
 _NS_PER_US = 1000
 
 
@@ -41,12 +39,12 @@ class Pipeline:
         self.options = Options(memory.options)
         self._model = model
         self._conversation = conversation
-        self._shares_prompt = memory.shared_prompts > 0
-        if self._shares_prompt:
+        if memory.shared_prompts:
             _check_common(conversation)
         check_room(model, conversation.tokens)
         #: Conversations that there is room for.
         self._room = memory.sequences
+        #: Conversations whose common tokens are those of the first one.
         self._shared = memory.shared_prompts
         self.requests: List[Request] = []
         self._has_run = False
@@ -57,8 +55,8 @@ class Pipeline:
 
     def _open(self) -> None:
         scheduler = genai.SchedulerConfig()
-        scheduler.enable_prefix_caching = self._shares_prompt
-        scheduler.num_kv_blocks = self._blocks()
+        scheduler.enable_prefix_caching = self._shared > 0
+        scheduler.num_kv_blocks = blocks_of(self._conversation, self._room, self._shared)
         for name, value in self.options.scheduler.items():
             setattr(scheduler, name, value)
         properties = dict(self.options.properties)
@@ -75,12 +73,6 @@ class Pipeline:
             )
         except RuntimeError as error:
             raise failure_to_load(error, self._model, self.options.words) from None
-
-    def _blocks(self) -> int:
-        """Return the number of blocks of the cache; the first conversation owns shared ones."""
-        each = -(-self._conversation.tokens // _BLOCK_TOKENS)
-        common = self._conversation.common // _BLOCK_TOKENS
-        return self._room * each - self._shared * common
 
     def _vocabulary(self) -> int:
         size = config_of(self._model).get("vocab_size")
@@ -131,9 +123,9 @@ class Pipeline:
     def _computed(self) -> int:
         """Return the number of tokens of a prompt that are not in the cache from before."""
         prompt = self._conversation.prompt
-        if not self._shares_prompt or not self._has_run:
+        if not self._shared or not self._has_run:
             return prompt
-        return max(1, prompt - prompt // _BLOCK_TOKENS * _BLOCK_TOKENS)
+        return max(1, prompt - prompt // BLOCK_TOKENS * BLOCK_TOKENS)
 
     def _generation(self, request: Request) -> Any:
         config = genai.GenerationConfig()
@@ -155,11 +147,11 @@ def _check_common(conversation: Conversation) -> None:
 
     It finds all blocks in which prompts are equal, and those of a plan are equal in whole.
     """
-    blocks = conversation.prompt // _BLOCK_TOKENS
-    if blocks == 0 or blocks != conversation.common // _BLOCK_TOKENS:
+    blocks = conversation.prompt // BLOCK_TOKENS
+    if blocks == 0 or blocks != conversation.common // BLOCK_TOKENS:
         raise NotSupported(
             "openvino_genai_shares_more",
-            block=_BLOCK_TOKENS,
-            shared=blocks * _BLOCK_TOKENS,
+            block=BLOCK_TOKENS,
+            shared=blocks * BLOCK_TOKENS,
             common=conversation.common,
         )

@@ -15,12 +15,12 @@ from openvino import opset13 as operators
 from reusebench.measured.runtimes.base import Conversation
 from reusebench.measured.runtimes.language import Generated, hold_turn
 from reusebench.measured.runtimes.openvino_genai.model import (
-    Options,
     check_room,
     config_of,
     failure_to_load,
     read_decoder,
 )
+from reusebench.measured.runtimes.openvino_genai.options import Options
 from reusebench.measured.runtimes.prompts import prompt_tokens
 
 __all__ = ["CompiledDecoder", "DecoderRequest"]
