@@ -240,6 +240,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             "use_mmap=0",
             "use_mlock=1",
             "use_extra_bufts=0",
+            "swa_full=0",
             "n_threads=1",
         ),
         has_conversations=True,

@@ -18,6 +18,8 @@ _BREAKDOWN = "_Z26llama_get_memory_breakdownPK13llama_context"
 _DELETE = "_ZdlPv"
 #: std::_Rb_tree_increment, which other C++ libraries than GNU's do not have.
 _OF_GNU = "_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base"
+#: Buffer type of tensors that are read as they are in the file.
+_READ = b"CPU"
 
 
 class _Map(ctypes.Structure):
@@ -48,10 +50,12 @@ class _Node(ctypes.Structure):
     ]
 
 
-def allocated(library: Library, context: Any) -> Dict[str, int]:
+def allocated(library: Library, context: Any, mapped_bytes: int = 0) -> Dict[str, int]:
     """Return the bytes of weights, cache and scratch memory of a llama_context.
 
-    Empty if the library was built with another C++ library.
+    `mapped_bytes` are those of the file's tensors if weights that are only added up would be
+    mapped: tensors that are laid out anew are mapped, too. Empty if the library was built with
+    another C++ library.
     """
     if not all(hasattr(library.handle, name) for name in (_BREAKDOWN, _DELETE, _OF_GNU)):
         return {}
@@ -60,10 +64,14 @@ def allocated(library: Library, context: Any) -> Dict[str, int]:
     breakdown.argtypes = [ctypes.c_void_p]
     breakdown.restype = _Map
     delete.argtypes = [ctypes.c_void_p]
-    sums = {"weights_bytes": 0, "kv_cache_bytes": 0, "scratch_bytes": 0}
+    name = library.handle.ggml_backend_buft_name
+    name.argtypes = [ctypes.c_void_p]
+    name.restype = ctypes.c_char_p
+    sums = {"weights_bytes": mapped_bytes, "kv_cache_bytes": 0, "scratch_bytes": 0}
     for address in list(_nodes(breakdown(context).root)):
         node = _Node.from_address(address)
-        sums["weights_bytes"] += node.weights
+        if not mapped_bytes or name(node.buffer_type) != _READ:
+            sums["weights_bytes"] += node.weights
         sums["kv_cache_bytes"] += node.cache
         sums["scratch_bytes"] += node.scratch
         delete(address)

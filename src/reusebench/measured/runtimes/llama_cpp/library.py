@@ -23,6 +23,7 @@ _VERSION = re.compile(r"^__version__ = \"(.+)\"", re.MULTILINE)
 _WARNING = 3
 _ERROR = 4
 _KEPT_LINES = 16
+_SAYS_NOTHING = "failed to load model"
 
 
 class Library:
@@ -51,7 +52,8 @@ class Library:
     def words(self) -> str:
         """Return the warnings and errors since forget_words(), without the names of functions."""
         lines = [line.partition(": ")[2] or line for line in self._lines]
-        return "; ".join(dict.fromkeys(lines)).rstrip(". ") or "no reason given"
+        telling = [line for line in lines if line != _SAYS_NOTHING]
+        return "; ".join(dict.fromkeys(telling)).rstrip(". ") or "no reason given"
 
 
 def _folder() -> str:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from reusebench.measured.runtimes.base import AdapterError, OutOfMemory
+from reusebench.measured.runtimes.llama_cpp.failures import adapter_failure, model_failure
 from reusebench.measured.runtimes.llama_cpp.gguf import tensor_bytes
 from reusebench.measured.runtimes.llama_cpp.library import Library
 from reusebench.measured.runtimes.llama_cpp.options import Options
 
-__all__ = ["Adapter", "LoadedModel", "failure"]
+__all__ = ["Adapter", "LoadedModel"]
 
 #: Ways to load (llama.h, enum llama_load_mode), by whether the file is mapped and locked.
 _LOAD_MODES = {(False, False): 0, (True, False): 1, (False, True): 2, (True, True): 3}
-#: Phrases of the library for a lack of memory.
-_NO_MEMORY = ("failed to allocate", "unable to allocate", "annot allocate memory", "bad_alloc")
 
 
 class LoadedModel:
@@ -36,9 +34,13 @@ class LoadedModel:
         library.forget_words()
         self.handle: Any = api.llama_model_load_from_file(path.encode(), params)
         if not self.handle:
-            raise failure(library, "llama_cpp_model_unreadable", model=path)
+            raise model_failure(library, path)
         vocabulary = api.llama_model_get_vocab(self.handle)
         self.vocabulary_tokens: int = api.llama_vocab_n_tokens(vocabulary)
+        #: Bytes that would be mapped if the model were loaded; 0 if it is, or if it would be read.
+        self.would_map_bytes = 0
+        if is_estimate and options.use_mmap:
+            self.would_map_bytes = api.llama_model_size(self.handle)
         #: Tokens of the longest text that the model was trained with.
         self.trained_tokens: int = api.llama_model_n_ctx_train(self.handle)
 
@@ -57,7 +59,7 @@ class Adapter:
         library.forget_words()
         handle = self._api.llama_adapter_lora_init(model.handle, path.encode())
         if not handle:
-            raise failure(library, "llama_cpp_adapter_unreadable", adapter=path)
+            raise adapter_failure(library, path, model.path)
         #: An array of it alone, as llama_set_adapters_lora() takes it.
         self.handles = (self._api.llama_adapter_lora_p_ctypes * 1)(handle)
         self.size_bytes = tensor_bytes(library, path)
@@ -65,10 +67,3 @@ class Adapter:
     def close(self) -> None:
         """Free its tensors; no context may use it any more."""
         self._api.llama_adapter_lora_free(self.handles[0])
-
-
-def failure(library: Library, code: str, **values: str) -> AdapterError:
-    """Return the error for a call that failed, with the library's own words."""
-    text = library.words()
-    kind = OutOfMemory if any(phrase in text for phrase in _NO_MEMORY) else AdapterError
-    return kind(code, error=text, **values)

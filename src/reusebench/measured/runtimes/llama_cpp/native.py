@@ -10,7 +10,8 @@ from typing import Any, Dict, List, Optional, Sequence
 from reusebench.measured.runtimes.base import AdapterError, Memory, NotSupported, Turn
 from reusebench.measured.runtimes.llama_cpp.account import allocated
 from reusebench.measured.runtimes.llama_cpp.batch import Batch, Entry
-from reusebench.measured.runtimes.llama_cpp.model import Adapter, LoadedModel, failure
+from reusebench.measured.runtimes.llama_cpp.failures import context_failure
+from reusebench.measured.runtimes.llama_cpp.model import Adapter, LoadedModel
 from reusebench.measured.runtimes.prompts import prompt_tokens
 
 __all__ = ["NativeContext", "Session", "cells_of"]
@@ -47,6 +48,8 @@ class NativeContext:
         self.handle = self._open(memory)
         self._api = model.library.api
         self._cache = self._api.llama_get_memory(self.handle)
+        if not self._cache:
+            raise NotSupported("llama_cpp_no_answers", model=model.path)
         self._prompt = prompt_tokens(self.conversation.prompt, model.vocabulary_tokens)
         self._batch = Batch(model.library, self.handle, self.sequences * len(self._prompt))
         #: Saved state of the common tokens, once somebody has asked for it.
@@ -65,7 +68,7 @@ class NativeContext:
         library.forget_words()
         handle = library.api.llama_init_from_model(self.model.handle, params)
         if not handle:
-            raise failure(library, "llama_cpp_no_context", model=self.model.path)
+            raise context_failure(library, self.model.path)
         return handle
 
     def open_session(self) -> Session:
@@ -92,7 +95,7 @@ class NativeContext:
 
     def account(self) -> Dict[str, int]:
         """Return the bytes of each component, those of the model's weights among them."""
-        account = allocated(self.model.library, self.handle)
+        account = allocated(self.model.library, self.handle, self.model.would_map_bytes)
         row_bytes = ctypes.sizeof(ctypes.c_float) * self.model.vocabulary_tokens
         account["outputs_bytes"] = row_bytes * self.sequences
         if self.adapter is not None:
@@ -117,8 +120,6 @@ class NativeContext:
     def hold(self, sessions: Sequence[Session]) -> None:
         """Hold a turn of each of these conversations, all in the same batches."""
         started = time.perf_counter_ns()
-        for session in sessions:
-            self._forget(session.sequence)
         begins = self._begin(sessions)
 
         entries: List[Entry] = []
@@ -142,15 +143,19 @@ class NativeContext:
             session.turn = Turn(computed, first - started, generated, last.at_ns - first)
 
     def _begin(self, sessions: Sequence[Session]) -> List[int]:
-        """Put what is shared or saved into the cache; return the next position of each turn."""
+        """Put what is shared or saved into the cache; return the next position of each turn.
+
+        All else is forgotten: tokens of other conversations in the cache would change the order in
+        which a turn is added up.
+        """
         common = self.conversation.common
         sharing = [session for session in sessions if session.shares_prompt]
         if sharing:
-            if self._api.llama_memory_seq_pos_max(self._cache, _FIRST) < common - 1:
-                self._forget(_FIRST)
-                self._compute_common()
+            self._keep_common()
             for session in sharing:
                 self._api.llama_memory_seq_cp(self._cache, _FIRST, session.sequence, 0, common)
+        else:
+            self._api.llama_memory_clear(self._cache, False)
         begins = []
         for session in sessions:
             begins.append(common if session.shares_prompt else 0)
@@ -165,6 +170,16 @@ class NativeContext:
         size = ctypes.sizeof(state)
         if not self._api.llama_state_seq_set_data(self.handle, state, size, sequence):
             raise AdapterError("llama_cpp_state_refused", model=self.model.path)
+
+    def _keep_common(self) -> None:
+        """Forget all but the common tokens of the first sequence, which are computed if need be."""
+        for sequence in range(1, self.sequences):
+            self._forget(sequence)
+        common = self.conversation.common
+        self._api.llama_memory_seq_rm(self._cache, _FIRST, common, -1)
+        if self._api.llama_memory_seq_pos_max(self._cache, _FIRST) < common - 1:
+            self._forget(_FIRST)
+            self._compute_common()
 
     def _compute_common(self) -> None:
         tokens = self._prompt[: self.conversation.common]
