@@ -11,7 +11,6 @@ from typing import Dict, List, Optional, Sequence
 
 from reusebench.measured.runtimes.base import (
     NO_INPUTS,
-    AdapterError,
     Copies,
     Inputs,
     Interface,
@@ -20,8 +19,8 @@ from reusebench.measured.runtimes.base import (
     Runtime,
     RuntimeContext,
     Turn,
-    check_host_memory,
 )
+from reusebench.measured.runtimes.language import check_conversation
 from reusebench.measured.runtimes.llama_cpp.library import Library
 from reusebench.measured.runtimes.llama_cpp.model import Adapter, LoadedModel
 from reusebench.measured.runtimes.llama_cpp.native import NativeContext, Session
@@ -180,14 +179,6 @@ def open_runtime() -> Runtime:
 
 def _check_memory(memory: Memory) -> None:
     """Raise NotSupported for requests that the runtime cannot serve."""
-    if memory.conversation is None:
-        raise AdapterError("llama_cpp_no_conversation")
     if memory.internal is not None or "internal" in memory.outside:
         raise NotSupported("llama_cpp_no_shared_scratch")
-    if "weights" in memory.outside:
-        raise NotSupported("llama_cpp_no_allocator")
-    if memory.zero_copy or memory.io is not None:
-        raise NotSupported("llama_cpp_no_tensors")
-    check_host_memory(memory, "llama.cpp")
-    if memory.device is not None or memory.device_io:
-        raise NotSupported("llama_cpp_cpu_only")
+    check_conversation(memory, "llama.cpp")

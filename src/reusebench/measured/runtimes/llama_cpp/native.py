@@ -10,14 +10,13 @@ from typing import Any, Dict, List, Optional, Sequence
 from reusebench.measured.runtimes.base import AdapterError, Memory, NotSupported, Turn
 from reusebench.measured.runtimes.llama_cpp.account import allocated
 from reusebench.measured.runtimes.llama_cpp.batch import Batch, Entry
+from reusebench.measured.runtimes.llama_cpp.cells import cells_of
 from reusebench.measured.runtimes.llama_cpp.failures import context_failure
 from reusebench.measured.runtimes.llama_cpp.model import Adapter, LoadedModel
 from reusebench.measured.runtimes.prompts import prompt_tokens
 
-__all__ = ["NativeContext", "Session", "cells_of"]
+__all__ = ["NativeContext", "Session"]
 
-#: llama.cpp rounds the tokens of a cache up to a multiple of this (llama_context's constructor).
-_CELLS_STEP = 256
 #: Sequence of the context's own conversation.
 _FIRST = 0
 
@@ -150,12 +149,13 @@ class NativeContext:
         """
         common = self.conversation.common
         sharing = [session for session in sessions if session.shares_prompt]
+        has_first = any(session.sequence == _FIRST for session in sessions)
+        if has_first or not sharing:
+            self._api.llama_memory_clear(self._cache, False)
         if sharing:
             self._keep_common()
             for session in sharing:
                 self._api.llama_memory_seq_cp(self._cache, _FIRST, session.sequence, 0, common)
-        else:
-            self._api.llama_memory_clear(self._cache, False)
         begins = []
         for session in sessions:
             begins.append(common if session.shares_prompt else 0)
@@ -196,29 +196,12 @@ class NativeContext:
         self._api.llama_memory_seq_rm(self._cache, sequence, -1, -1)
 
 
-def cells_of(memory: Memory) -> int:
-    """Return the number of tokens that the cache of a context has room for.
-
-    In a unified cache the common tokens are there once.
-    """
-    conversation = memory.conversation
-    assert conversation is not None
-    if not memory.unified_cache:
-        return memory.sequences * _rounded_up(conversation.tokens)
-    shared = memory.shared_prompts * conversation.common
-    return _rounded_up(memory.sequences * conversation.tokens - shared)
-
-
-def _rounded_up(tokens: int) -> int:
-    return -(-tokens // _CELLS_STEP) * _CELLS_STEP
-
-
 def _check_room(model: LoadedModel, memory: Memory) -> None:
     assert memory.conversation is not None
     tokens = memory.conversation.tokens
     if tokens > model.trained_tokens:
         raise AdapterError(
-            "llama_cpp_too_many_tokens",
+            "conversation_too_long",
             model=model.path,
             tokens=tokens,
             most=model.trained_tokens,

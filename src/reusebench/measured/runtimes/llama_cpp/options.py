@@ -9,11 +9,11 @@ from typing import Any, Dict, Optional, Sequence
 from reusebench.measured.runtimes.base import NotSupported
 from reusebench.measured.runtimes.option_words import member, split, unknown, whole_number
 
-__all__ = ["Options", "read_options"]
+__all__ = ["CACHE_TYPES", "FLASH", "Options", "read_options"]
 
 _TITLE = "llama.cpp"
 #: Names of types of the cache, and their numbers (ggml.h, enum ggml_type).
-_CACHE_TYPES = {
+CACHE_TYPES = {
     "f32": 0,
     "f16": 1,
     "bf16": 30,
@@ -27,7 +27,7 @@ _CACHE_TYPES = {
 _QUANTISED = ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 _SWITCH = {"0": 0, "1": 1}
 #: Values of llama_flash_attn_type.
-_FLASH = {"0": 0, "1": 1, "auto": -1}
+FLASH = {"0": 0, "1": 1, "auto": -1}
 #: Numbers of llama_context_params that are 1 or more.
 _NUMBERS = ("n_batch", "n_ubatch", "n_threads")
 _NAMES = (
@@ -49,7 +49,7 @@ class Options:
 
     cache_type_k: str = "f16"
     cache_type_v: str = "f16"
-    #: One of _FLASH.
+    #: One of FLASH.
     flash_attn: str = "auto"
     use_mmap: bool = True
     use_mlock: bool = False
@@ -64,9 +64,9 @@ class Options:
 
     def set_context(self, params: Any, sequences: int) -> None:
         """Set the parameters of a context that holds this number of conversations."""
-        params.type_k = _CACHE_TYPES[self.cache_type_k]
-        params.type_v = _CACHE_TYPES[self.cache_type_v]
-        params.flash_attn_type = _FLASH[self.flash_attn]
+        params.type_k = CACHE_TYPES[self.cache_type_k]
+        params.type_v = CACHE_TYPES[self.cache_type_v]
+        params.flash_attn_type = FLASH[self.flash_attn]
         params.swa_full = self.swa_full
         if self.n_batch is not None:
             params.n_batch = self.n_batch
@@ -97,11 +97,11 @@ def _fields(option: str) -> Dict[str, Any]:
     """Return the fields of Options that an option sets."""
     name = split(option)[0]
     if name.startswith("cache_type"):
-        value = member(_TITLE, option, _CACHE_TYPES)
+        value = member(_TITLE, option, CACHE_TYPES)
         names = ("cache_type_k", "cache_type_v") if name == "cache_type" else (name,)
         return dict.fromkeys(names, value)
     if name == "flash_attn":
-        return {name: member(_TITLE, option, _FLASH)}
+        return {name: member(_TITLE, option, FLASH)}
     if name in _NUMBERS:
         return {name: whole_number(_TITLE, option) or None}
     return {name: bool(_SWITCH[member(_TITLE, option, _SWITCH)])}
