@@ -99,6 +99,8 @@ _ONLY = {
         "runtimes.RUNTIMES",
         "runtimes.base",
         "runtimes.litert.options",
+        "runtimes.llama_cpp.cells",
+        "runtimes.llama_cpp.options",
         "runtimes.mnn.options",
         "runtimes.find_runtime",
         "runtimes.onnxruntime.option_names",

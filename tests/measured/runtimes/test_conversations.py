@@ -9,6 +9,7 @@ import pytest
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry, available, open_runtime
 from reusebench.measured.runtimes.base import Runtime
 from reusebench.models.language import LanguageRecipe, ensure_language
+from reusebench.models.language.recipe import KINDS
 from tests.measured.runtimes.conversations import CONTRACT, LanguageFiles, Trial
 
 pytestmark = pytest.mark.process
@@ -36,11 +37,14 @@ def opened(row: RuntimeEntry) -> Runtime:
 @pytest.fixture(scope="module")
 def files(row: RuntimeEntry) -> LanguageFiles:
     """Return the tiny built-in models in the runtime's own form."""
+    kind = row.folder_model or row.suffix
+    if kind not in KINDS:
+        pytest.skip(f"the built-in language model is not made as {kind}")
     parts = [LanguageRecipe(name="tiny_decoder")]
     if row.suffix == ".gguf":
         parts += [LanguageRecipe("tiny_decoder", part="adapter", number=n) for n in (1, 2)]
         parts += [LanguageRecipe("tiny_decoder", part="merged", number=n) for n in (1, 2)]
-    model, *others = map(str, ensure_language(row.folder_model or row.suffix, parts))
+    model, *others = map(str, ensure_language(kind, parts))
     return LanguageFiles(model, tuple(others[:2]), tuple(others[2:]))
 
 

@@ -231,6 +231,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "pip install llama-cpp-python (it is built from source: 6 to 12 minutes on two cores)",
         device="cpu",
         suffixes=(".gguf",),
+        reader="reusebench.models.inspection.gguf_file",
         options=(
             "cache_type=q8_0",
             "cache_type=q4_0",

@@ -63,7 +63,7 @@ def context_failure(library: Library, path: str) -> AdapterError:
 
 
 def _file_failure(path: str) -> Optional[AdapterError]:
-    """Return what the head of a file tells; None if it is as it should be."""
+    """Return the error that the head of a file shows; None if it is as it should be."""
     try:
         with open(path, "rb") as file:
             head = file.read(_HEAD.size)
@@ -87,7 +87,7 @@ def _version_failure(path: str, version: int) -> AdapterError:
 
 
 def _parts_failure(path: str, words: str) -> Optional[AdapterError]:
-    """Return what is wrong with the parts of a file; None if it has no parts, or all of them."""
+    """Return the error about the parts of a file; None if it has no parts, or all of them."""
     part = _PART.match(path)
     if part is None:
         return None
