@@ -697,3 +697,15 @@ def test_preparing_may_fail_too(tmp_path: Path, script: str, kind: str, message:
         None,
         message,
     )
+
+
+def test_cycles_have_no_blocks_that_threads_keep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heap of cycles is exact; settings of the user stand before ours, those of the target instead."""
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=2")
+    exact = THIS_INTERPRETER.with_exact_heap().environment["GLIBC_TUNABLES"]
+    assert exact == "glibc.malloc.arena_max=2:glibc.malloc.tcache_count=0"
+    monkeypatch.delenv("GLIBC_TUNABLES")
+    exact = THIS_INTERPRETER.with_exact_heap().environment["GLIBC_TUNABLES"]
+    assert exact == "glibc.malloc.tcache_count=0"
+    own = replace(THIS_INTERPRETER, environment={"GLIBC_TUNABLES": "mine"})
+    assert own.with_exact_heap().environment == {"GLIBC_TUNABLES": "mine"}

@@ -139,7 +139,8 @@ class _Walk:
     def to_the_end(self) -> None:
         """Start the process, walk it through the plan, and end it."""
         plan = self._target.machine.plan_there(self._plan)
-        with _started(self._target, Reach.of_plan(plan)) as process:
+        target = self._target.with_exact_heap() if plan.cycles else self._target
+        with _started(target, Reach.of_plan(plan)) as process:
             self._process = Conversation(self._target, process, self._time_limit_s)
             self.run.start_ns = process.started_ns
             self._observer.attach(process.pid)
