@@ -194,7 +194,7 @@ def _not_measured_if_unknown(row: Row, size: Figure | None, texts: Texts) -> str
 
 
 def token_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
-    """Return the cost of 1,000 tokens, measured and by the account of the cache, for each option."""
+    """Return the cost of 1,000 tokens, measured and by the account of the cache."""
     sentences = []
     for cost in token_costs(rows):
         options = options_of(cost.more)

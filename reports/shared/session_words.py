@@ -106,7 +106,10 @@ def _ways(row: Row, plain: Row, texts: Texts) -> str:
 
 
 def least_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
-    """Return the speed of the least way, and whether its tokens are other ones; none if no way takes less."""
+    """Return the speed of the least way, and whether its tokens are other ones.
+
+    None if no way takes less.
+    """
     known = further_costs(rows)
     if known is None or known[1] is None:
         return []
