@@ -35,6 +35,7 @@ from reusebench.reports.sections.leaks import LEAK_COLUMNS, leak_records
 from reusebench.reports.sections.limit import LIMIT_COLUMNS, limit_records
 from reusebench.reports.sections.mechanisms import MECHANISM_COLUMNS, mechanism_records
 from reusebench.reports.sections.programs import PROGRAM_COLUMNS, program_records
+from reusebench.reports.sections.sessions import SESSION_COLUMNS, session_records
 from reusebench.reports.sections.speed import (
     LATENCY_COLUMNS,
     SPEED_COLUMNS,
@@ -55,6 +56,14 @@ def _streams(material: Material) -> Iterable[Record]:
     for group in material.groups:
         for row, record in stream_records(group):
             yield described(row, record)
+
+
+def _sessions(material: Material) -> Iterable[Record]:
+    """Yield the record of each configuration of a language model."""
+    for group in material.groups:
+        for row in group.rows:
+            for record in session_records(row, group.rows):
+                yield described(row, record)
 
 
 def _programs(material: Material) -> Iterable[Record]:
@@ -84,6 +93,7 @@ TABLES: tuple[ExportedTable, ...] = (
     table_of_rows("leaks", LEAK_COLUMNS, leak_records),
     table_of_rows("latencies", LATENCY_COLUMNS, latency_records),
     ExportedTable("boards", (*IDENTITY_COLUMNS, *BOARD_COLUMNS, *ORIGIN_COLUMNS), _boards),
+    ExportedTable("sessions", (*IDENTITY_COLUMNS, *SESSION_COLUMNS, *ORIGIN_COLUMNS), _sessions),
 )
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from reusebench.reports.base.statistics import Figure
 from reusebench.reports.results.rows import Row
-from reusebench.reports.results.sessions import ALL_GENERATED, speed_figure
 
 #: Verdicts on a change of speed; a difference that is not larger than its spread is none.
 SLOWER = "slower"
@@ -52,11 +51,7 @@ def speed_change(row: Row) -> SpeedChange | None:
 
 
 def rate(row: Row) -> Figure | None:
-    """Return the inferences of all contexts per second; the frames of all streams, or the tokens
-    that all conversations generate.
-    """
-    if row.info.plan.conversation is not None:
-        return speed_figure(row, ALL_GENERATED) or row.throughput
+    """Return the inferences of all contexts, or the frames of all streams, per second."""
     if row.schedule is None or not row.measured:
         return row.throughput
     return Figure.of(streams.all.per_s for streams in row.frames if streams.all)

@@ -9,6 +9,7 @@ from functools import partial
 from reusebench.measured.runtimes import RUNTIMES
 from reusebench.reports.base.drawing import Draw
 from reusebench.reports.base.formatting import mib, milliseconds, per_second, percent
+from reusebench.reports.base.statistics import Figure
 from reusebench.reports.base.table import Table
 from reusebench.reports.base.terms import Term
 from reusebench.reports.base.texts import Texts
@@ -21,7 +22,13 @@ from reusebench.reports.results.recommendation import (
 )
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.runtime_comparison import runtime_comparison
-from reusebench.reports.results.speed_change import DISTURBED, ONE_REPEAT
+from reusebench.reports.results.sessions import (
+    ALL_GENERATED,
+    FIRST_TOKEN,
+    has_conversations,
+    speed_figure,
+)
+from reusebench.reports.results.speed_change import DISTURBED, ONE_REPEAT, SpeedChange
 from reusebench.reports.sections.code import CodeBlock, code_blocks
 from reusebench.reports.sections.layouts import (
     drawn_layouts,
@@ -38,7 +45,7 @@ from reusebench.reports.sections.runtimes import (
 )
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.shared.answers import group_warnings
-from reusebench.reports.shared.session_words import further_sentence, least_sentences
+from reusebench.reports.shared.session_words import further_sentence, least_sentence
 from reusebench.reports.streams.sentences import growing_parts
 from reusebench.scenarios.catalogue import OPTIONS, QUESTIONS, SESSIONS
 from reusebench.storage.savings import NPU
@@ -227,8 +234,7 @@ def _sentence(recommendation: Recommendation, texts: Texts) -> str:
     """Return the need of the contexts, the least that is enough, its speed, and its layout."""
     before = recommendation.without_reuse
     least = recommendation.least
-    is_of_conversations = before.info.plan.conversation is not None
-    suffix = "_sessions" if is_of_conversations else ""
+    suffix = "_sessions" if has_conversations(before) else ""
     values = {
         "contexts": len(before.info.plan.contexts),
         "models": models_in_words(before.info.models),
@@ -297,22 +303,44 @@ def _speed(recommendation: Recommendation, texts: Texts) -> LargeFigure:
         return _unknown_speed(head, "short" if row.is_compared_with_short else "busy", texts)
     if change.verdict == ONE_REPEAT:
         return _unknown_speed(head, change.verdict, texts)
+    rate, baseline_rate = _shown_rates(change)
     remark = texts(
         f"answer_speed_{change.verdict}",
-        before=per_second(change.baseline_rate),
+        before=per_second(baseline_rate),
         change=percent(abs(change.change_percent), spread=True),
     )
     remarks = [remark]
-    if row.latency and row.baseline and row.baseline.latency:
+    if has_conversations(row):
+        remarks += _first_token(row, change.row.baseline, texts)
+    elif row.latency and row.baseline and row.baseline.latency:
         latency = milliseconds(row.latency)
         before = milliseconds(row.baseline.latency)
         remarks.append(texts("answer_latency", latency=latency, before=before))
-    value, _, spread = per_second(change.rate).partition(" ")
+    value, _, spread = per_second(rate).partition(" ")
     return LargeFigure(head, value, spread, texts.joined(remarks))
 
 
+def _shown_rates(change: SpeedChange) -> tuple[Figure, Figure]:
+    """Return the rate and the baseline's: of conversations tokens, which turns are as many of."""
+    row = change.row
+    if has_conversations(row) and row.baseline:
+        tokens = speed_figure(row, ALL_GENERATED)
+        baseline_tokens = speed_figure(row.baseline, ALL_GENERATED)
+        if tokens and baseline_tokens:
+            return tokens, baseline_tokens
+    return change.rate, change.baseline_rate
+
+
+def _first_token(row: Row, baseline: Row | None, texts: Texts) -> Iterator[str]:
+    own = speed_figure(row, FIRST_TOKEN)
+    before = speed_figure(baseline, FIRST_TOKEN) if baseline else None
+    if own and before:
+        values = {"first": milliseconds(own), "before": milliseconds(before)}
+        yield texts("answer_first_token", **values)
+
+
 def _rate_key(row: Row) -> str:
-    if row.info.plan.conversation is not None:
+    if has_conversations(row):
         return "answer_tokens"
     return "answer_frames" if row.schedule else "answer_inferences"
 
@@ -330,8 +358,8 @@ def _size(row: Row, recommendation: Recommendation) -> tuple[str, str]:
 
 def _remarks(recommendation: Recommendation, rows: Sequence[Row], texts: Texts) -> Iterator[str]:
     least = recommendation.least
-    if least.info.plan.conversation is not None:
-        yield from least_sentences(rows, texts)
+    if recommendation.without_reuse.scenario in QUESTIONS[SESSIONS]:
+        yield from filter(None, [least_sentence(rows, texts)])
     if recommendation.as_little:
         yield texts("answer_as_little", layouts=_with_sizes(recommendation, texts))
     if recommendation.differing:

@@ -26,7 +26,7 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import looks_of
 from reusebench.reports.results.rows import Group, Row
-from reusebench.reports.results.sessions import has_sequences
+from reusebench.reports.results.sessions import has_conversations
 from reusebench.reports.sections.section import GroupSection, GroupView, Values
 from reusebench.reports.shared.drawn_rows import drawn_rows
 
@@ -68,8 +68,12 @@ class ContextsSection(GroupSection):
     name = "contexts"
 
     def rows(self, group: Group) -> Sequence[Row]:
-        """Return the rows whose lines can be told apart in one figure; sequences have no line."""
-        return [row for row in drawn_rows(group) if not has_sequences(row)]
+        """Return the rows whose lines can be told apart in one figure.
+
+        Conversations have a figure of their own (sections/sessions.py), since a sequence adds
+        nothing in its step.
+        """
+        return [row for row in drawn_rows(group) if not has_conversations(row)]
 
     def part(self, view: GroupView) -> Values | None:
         """Return the tables of lines and slopes; None if nothing was measured."""

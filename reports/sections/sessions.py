@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
@@ -42,10 +43,12 @@ from reusebench.reports.results.sessions import (
     ALL_GENERATED,
     FIRST_TOKEN,
     GENERATED,
+    KV_CACHE,
     PROMPT,
     SESSION_COMPONENTS,
     WEIGHTS,
     SessionMemory,
+    component_bytes,
     conversation_count,
     conversation_of,
     further_conversation,
@@ -60,12 +63,11 @@ from reusebench.reports.results.sessions import (
 from reusebench.reports.sections.contexts import context_costs, draw_points
 from reusebench.reports.sections.question import ComparisonSection
 from reusebench.reports.sections.section import GroupView, Values
-from reusebench.reports.shared.comparison import against, usual_cells
+from reusebench.reports.shared.comparison import against, name_in_words, usual_cells
 from reusebench.reports.shared.session_words import (
     further_costs,
     further_sentence,
-    least_sentences,
-    scenario_in_words,
+    least_sentence,
 )
 from reusebench.scenarios.catalogue import SESSIONS
 from reusebench.storage.savings import APPLICATION
@@ -104,6 +106,9 @@ _BAR_PX = 12
 _GAP_PX = 12
 _AXIS_PX = 50
 _THOUSAND = 1000
+#: Sizes of marks, in points.
+_LARGEST_MARK = 10
+_SMALLEST_MARK = 4
 
 
 class SessionsSection(ComparisonSection):
@@ -118,7 +123,7 @@ class SessionsSection(ComparisonSection):
         """Return the answer, and tables of ways, of components and of speed."""
         texts = view.texts
         rows = view.rows
-        answer = [further_sentence(rows, texts), *least_sentences(rows, texts)]
+        answer = [further_sentence(rows, texts), least_sentence(rows, texts)]
         return {
             **super().part(view),
             "steps": texts.sentences(answer),
@@ -158,6 +163,7 @@ def ways_table(rows: Sequence[Row], texts: Texts) -> Table:
             str(conversation_count(row)),
             mib(row.memory(APPLICATION)),
             _not_measured_if_unknown(row, further_conversation(row, rows), texts),
+            component_mib(_cache_of_tokens(row)),
             mib(row.saved()),
             percent(row.saved_percent()),
             against(row, texts),
@@ -171,6 +177,7 @@ def ways_table(rows: Sequence[Row], texts: Texts) -> Table:
         "column_sessions",
         "column_application",
         "column_further_session",
+        "column_cache_of_tokens",
         "column_saved",
         "column_saved_percent",
         "column_against",
@@ -191,6 +198,13 @@ def _not_measured_if_unknown(row: Row, size: Figure | None, texts: Texts) -> str
     if size is None and row.measured and conversation_count(row) > 1:
         return texts("outcome_not_measured")
     return mib(size)
+
+
+def _cache_of_tokens(row: Row) -> Figure | None:
+    """Return the KV cache for each 1,000 tokens of all conversations, by the account."""
+    cache = component_bytes(row, KV_CACHE)
+    tokens = conversation_of(row).tokens * conversation_count(row)
+    return cache.scaled(_THOUSAND / tokens) if cache else None
 
 
 def token_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
@@ -228,9 +242,10 @@ def memory_table(rows: Sequence[Row], texts: Texts) -> Table | None:
         kinds = [memory.measured.get(kind) for kind in PAGE_KINDS]
         again = memory.mapped_again if memory.mapped_again.median else None
         cells = [
-            scenario_in_words(row, texts),
+            name_in_words(row, texts),
             *map(component_mib, (*accounted, memory.account_total, again)),
-            *map(mib, (*kinds, memory.total, memory.difference)),
+            *(mib(kind, spread=False) if kind and kind.median else EMPTY for kind in kinds),
+            *map(mib, (memory.total, memory.difference)),
         ]
         lines.append((row.outcome, cells))
     if not lines:
@@ -255,7 +270,7 @@ def speed_table(rows: Sequence[Row], texts: Texts) -> Table | None:
         before = speed_figure(row.baseline, ALL_GENERATED) if row.baseline else None
         change = rates[-1].percent_above(before) if rates[-1] and before else None
         cells = [
-            scenario_in_words(row, texts),
+            name_in_words(row, texts),
             milliseconds(first_token),
             *map(per_second, rates),
             percent(change, spread=True),
@@ -316,7 +331,7 @@ def _reason(
     assert account is not None
     return texts(
         "session_reason",
-        scenario=scenario_in_words(row, texts),
+        scenario=name_in_words(row, texts),
         baseline=texts.scenario(baseline.scenario),
         account=component_mib(account - again),
         parts=texts.joined(parts) or EMPTY,
@@ -336,7 +351,10 @@ def _shared_prompt(row: Row, rows: Sequence[Row], texts: Texts) -> list[str]:
 
 
 def session_records(row: Row, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return a record in SESSION_COLUMNS if the row is of a language model, otherwise none."""
+    """Return a record in SESSION_COLUMNS if the row is of a language model, otherwise none.
+
+    Sequences are compared with one conversation among `rows`.
+    """
     conversation = row.info.plan.conversation
     if conversation is None:
         return []
@@ -386,10 +404,12 @@ def conversations_figure(rows: Sequence[Row], texts: Texts, paper: Paper = WIDE)
         return None
     canvas = new_canvas(320, paper)
     axes = canvas.add_subplot()
-    legend = []
+    legend: list[Artist] = []
     for look, (row, figures) in zip(looks_of([row.scenario for row in points]), points.items()):
         linestyle = ":" if has_sequences(row) else "-"
-        draw_points(axes, figures, 6, linewidth=1.5, linestyle=linestyle, **look)
+        # Equal figures cover each other: each row has smaller marks and a thinner line.
+        size = max(_LARGEST_MARK - len(legend), _SMALLEST_MARK)
+        draw_points(axes, figures, size, linewidth=size / 3, linestyle=linestyle, **look)
         legend.append(line(texts.scenario(row.scenario), linestyle=linestyle, **look))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlim(0.8, max(map(max, points.values())) + 0.2)
@@ -443,7 +463,7 @@ def memory_figure(rows: Sequence[Row], texts: Texts, paper: Paper = WIDE) -> str
     lanes: list[tuple[float, dict[str, Figure]]] = []
     labels: list[tuple[str, float, float]] = []
     for row, memory in shown.items():
-        top_px = drawn.add(scenario_in_words(row, texts), _GAP_PX + 2 * _LANE_PX)
+        top_px = drawn.add(name_in_words(row, texts), _GAP_PX + 2 * _LANE_PX)
         for number, (kind, sizes) in enumerate(_lanes(memory).items()):
             middle = top_px + _GAP_PX / 2 + (number + 0.5) * _LANE_PX
             end = total(sizes.values())

@@ -17,6 +17,7 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import looks_of
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.sessions import has_conversations
 from reusebench.reports.results.speed_change import (
     AS_FAST,
     DISTURBED,
@@ -66,6 +67,10 @@ class SpeedSection(GroupSection):
     """Memory against speed."""
 
     name = "speed"
+
+    def rows(self, group: Group) -> Sequence[Row]:
+        """Return the rows of frames; the section of conversations has their speed in tokens."""
+        return [row for row in group.rows if not has_conversations(row)]
 
     def part_summary(self, view: GroupView) -> str | None:
         """Return which savings cost frames and which are faster."""

@@ -29,6 +29,7 @@ from reusebench.reports.results.memory_use import FindingSummary, findings_of
 from reusebench.reports.results.rows import Group, Row
 from reusebench.reports.results.sessions import ALL_GENERATED, has_conversations, speed_figure
 from reusebench.reports.results.system_memory import hidden_system_memory
+from reusebench.reports.shared.session_words import scenario_in_words
 from reusebench.reports.shared.shortage import short_row
 from reusebench.scenarios.catalogue import LEAN, scenarios_of
 from reusebench.storage.measured_figure import DOUBT
@@ -181,7 +182,7 @@ def _failure(row: Row, texts: Texts) -> str:
     failure = row.info.failure
     return texts(
         "answer_failed",
-        scenario=texts.scenario(row.scenario),
+        scenario=scenario_in_words(row, texts),
         outcome=texts(f"outcome_{row.outcome}"),
         message=texts.message(failure.message) if failure else texts("differs_from_baseline"),
     )
@@ -200,7 +201,7 @@ def _application_memory(row: Row, texts: Texts) -> str:
     keys = {LESS: "answer_saves", SAME: "answer_nothing", MORE: "answer_costs"}
     return texts(
         keys[saving.change],
-        scenario=texts.scenario(row.scenario),
+        scenario=scenario_in_words(row, texts),
         baseline=texts.scenario(baseline.scenario),
         whole=mib(saving.whole, spread=False),
         saved=mib(_shown_saving(saving), spread=False),
@@ -223,7 +224,7 @@ def _npu_memory(row: Row, texts: Texts) -> str | None:
     keys = {LESS: "answer_npu_saves", SAME: "answer_npu_nothing", MORE: "answer_npu_costs"}
     sentence = texts(
         keys[saving.change] if saving.saved.median else "answer_npu_same",
-        scenario=texts.scenario(row.scenario),
+        scenario=scenario_in_words(row, texts),
         baseline=texts.scenario(baseline.scenario),
         whole=mib(saving.whole, npu=True, spread=False),
         saved=mib(_shown_saving(saving), npu=True, spread=False),
@@ -326,7 +327,7 @@ def _finding(row: Row, finding: FindingSummary, texts: Texts) -> str:
         amount = whole(finding.amount)
     sentence = texts(
         f"finding_{finding.kind}",
-        scenario=texts.scenario(row.scenario),
+        scenario=scenario_in_words(row, texts),
         amount=amount,
         contexts=ranges(finding.contexts),
         owners=owners,

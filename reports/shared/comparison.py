@@ -18,7 +18,9 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.published import PUBLISHED, PublishedRow
 from reusebench.reports.results.rows import Group, Row
+from reusebench.reports.results.sessions import has_conversations
 from reusebench.reports.results.system_memory import hidden_system_memory
+from reusebench.reports.shared.session_words import scenario_in_words
 from reusebench.reports.shared.shortage import outcome_in_words
 from reusebench.storage.savings import NPU
 
@@ -141,6 +143,8 @@ def latency_text(row: Row) -> str:
 
 def name_in_words(row: Row, texts: Texts) -> str:
     """Return the name of the row's scenario, and of those with an equal plan."""
+    if has_conversations(row):
+        return scenario_in_words(row, texts)
     return " = ".join(map(texts.scenario, row.names))
 
 

@@ -14,6 +14,7 @@ from reusebench.reports.results.sessions import (
     FIRST_TOKEN,
     conversation_of,
     further_conversation,
+    has_conversations,
     is_alike,
     options_of,
     session_rows,
@@ -35,9 +36,11 @@ class FurtherCost:
 
 
 def scenario_in_words(row: Row, texts: Texts) -> str:
-    """Return the scenario's title, with the runtime's own options if it has any."""
+    """Return the scenario's title; of conversations with the runtime's own options, which several
+    rows of a scenario may differ by.
+    """
     name = texts.scenario(row.scenario)
-    options = options_of(row)
+    options = options_of(row) if has_conversations(row) else ()
     if not options:
         return name
     return texts("scenario_with_options", scenario=name, options=texts.joined(options))
@@ -105,26 +108,28 @@ def _ways(row: Row, plain: Row, texts: Texts) -> str:
     return texts("ways_separator").join(ways)
 
 
-def least_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
+def least_sentence(rows: Sequence[Row], texts: Texts) -> str:
     """Return the speed of the least way, and whether its tokens are other ones.
 
-    None if no way takes less.
+    Empty if no way takes less.
     """
     known = further_costs(rows)
     if known is None or known[1] is None:
-        return []
+        return ""
     plain, least = known[0].row, known[1].row
-    sentences = []
+    facts = []
     rates = speed_figure(least, ALL_GENERATED), speed_figure(plain, ALL_GENERATED)
     if all(rates):
         own, before = map(per_second, rates)
-        sentences.append(texts("least_generates", own=own, before=before))
+        facts.append(texts("least_generates", own=own, before=before))
     first_tokens = speed_figure(least, FIRST_TOKEN), speed_figure(plain, FIRST_TOKEN)
     if all(first_tokens):
         own, before = map(milliseconds, first_tokens)
-        sentences.append(texts("least_first_token", own=own, before=before))
-    if not sentences:
-        sentences.append(texts("least_speed_not_measured"))
+        facts.append(texts("least_first_token", own=own, before=before))
+    if not facts:
+        facts.append(texts("least_speed_not_measured"))
     if least.info.output_digests != plain.info.output_digests:
-        sentences.append(texts("least_other_tokens"))
-    return sentences
+        facts.append(texts("least_other_tokens"))
+    ways = _ways(least, plain, texts)
+    plain_name = texts.scenario(plain.scenario)
+    return texts("least_costs", ways=ways, plain=plain_name, facts=texts.joined(facts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Optional
 
@@ -20,10 +21,11 @@ def snippet_of(plan: Plan, chip: Optional[str] = None) -> Snippet:
     Raises NotSupported if the runtime lacks a feature, or if no application would run the plan.
     """
     check_is_served(plan)
-    # A stored plan may name any runtime.
-    if plan.runtime not in (runtime.name for runtime in RUNTIMES):
+    # A stored plan may name any runtime. Each that code can be written for has a module.
+    name = f"reusebench.snippets.{plan.runtime}"
+    is_known = plan.runtime in (runtime.name for runtime in RUNTIMES)
+    if not is_known or importlib.util.find_spec(name) is None:
         raise NotSupported("no_code_of_runtime", runtime=plan.runtime)
-    # Each runtime has a module with its name.
-    module = importlib.import_module(f"reusebench.snippets.{plan.runtime}")
+    module = importlib.import_module(name)
     write: Callable[[Plan, Optional[str]], Snippet] = module.write
     return write(plan, chip)

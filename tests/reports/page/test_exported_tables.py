@@ -133,6 +133,15 @@ PROMISED = {
         " npu_memory_bytes npu_memory_spread_bytes npu_saved_bytes npu_saved_spread_bytes"
         f" npu_saved_percent latency_ns latency_spread_ns {_ORIGIN}"
     ),
+    "sessions": (
+        f"{_CONFIGURATION} sessions tokens prompt_tokens generated_tokens common_tokens options"
+        " over_baseline_bytes over_baseline_spread_bytes further_session_bytes"
+        " further_session_spread_bytes weights_bytes kv_cache_bytes scratch_bytes outputs_bytes"
+        " adapters_bytes prompt_state_bytes other_bytes account_bytes mapped_again_bytes"
+        " anonymous_bytes file_bytes shared_bytes difference_bytes token_bytes token_spread_bytes"
+        " token_kv_cache_bytes first_token_ns prompt_tokens_per_s generated_tokens_per_s"
+        f" all_generated_tokens_per_s {_ORIGIN}"
+    ),
 }
 #: Tables with rows of each configuration; the page explains their common columns once.
 _OF_EACH = (
@@ -147,6 +156,7 @@ _OF_EACH = (
     "leaks",
     "latencies",
     "boards",
+    "sessions",
 )
 
 
