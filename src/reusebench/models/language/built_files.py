@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reusebench.models.errors import ModelError
-from reusebench.models.language.recipe import GENAI, GGUF, LanguageRecipe
+from reusebench.models.language.recipe import GGUF, OPENVINO, LanguageRecipe
 from reusebench.system.cache import (
     ProcessError,
     cache_root,
@@ -19,18 +19,18 @@ from reusebench.system.cache import (
     written_whole,
 )
 
-__all__ = ["check_can_make", "ensure_language", "fill", "output_file"]
+__all__ = ["check_can_make", "ensure_language", "fill"]
 
 #: Program that makes files.
 _MAKER = "reusebench.models.language.maker"
-#: Modules that make each kind of files, and the extra that installs them.
-_NEEDED = {GGUF: ("gguf", "llama"), GENAI: ("onnx", "onnxruntime-genai")}
+#: Module that makes a kind of files, and the extra that installs it; others need none.
+_NEEDED = {GGUF: ("gguf", "llama"), OPENVINO: ("openvino", "openvino_genai")}
 #: File in the cache with the sizes of all files of a model; its name begins with the model's.
 _SIZES = ".sizes"
 
-#: A function that writes the files of a recipe; a path is that of the file, or of the file that
-#: stands for a folder.
-Write = Callable[[LanguageRecipe, Path], None]
+#: A function that writes the files of a kind and a recipe; the path is that of the file, or of the
+#: file that stands for a folder.
+Write = Callable[[str, LanguageRecipe, Path], None]
 
 
 def ensure_language(kind: str, recipes: Sequence[LanguageRecipe]) -> list[Path]:
@@ -42,7 +42,7 @@ def ensure_language(kind: str, recipes: Sequence[LanguageRecipe]) -> list[Path]:
     written.
     """
     paths = [_path(kind, recipe) for recipe in recipes]
-    missing = [recipe for recipe, path in zip(recipes, paths) if not _is_intact(path)]
+    missing = [recipe for recipe in recipes if not _is_intact(kind, recipe)]
     if missing:
         check_can_make(kind)
         jobs = json.dumps([recipe.arguments() for recipe in missing])
@@ -57,6 +57,8 @@ def ensure_language(kind: str, recipes: Sequence[LanguageRecipe]) -> list[Path]:
 
 def check_can_make(kind: str) -> None:
     """Raise ModelError if the library that writes files of this kind is missing."""
+    if kind not in _NEEDED:
+        return
     module, extra = _NEEDED[kind]
     if importlib.util.find_spec(module) is None:
         raise ModelError(
@@ -71,16 +73,16 @@ def fill(kind: str, recipe: LanguageRecipe, write: Write) -> Path:
     Only one process fills the cache at a time: a second one waits and then uses the first one's.
     """
     path = _path(kind, recipe)
-    place = _place(path)
+    place = _place(kind, recipe)
     with locked(place):
-        if _is_intact(path):
+        if _is_intact(kind, recipe):
             return path
 
         with scratch_folder(place.parent) as scratch:
             new = scratch / place.name
             made = new if place == path else new / path.name
             made.parent.mkdir(exist_ok=True)
-            write(recipe, made)
+            write(kind, recipe, made)
             if place.is_dir():
                 shutil.rmtree(place)
             new.replace(place)
@@ -90,26 +92,22 @@ def fill(kind: str, recipe: LanguageRecipe, write: Write) -> Path:
     return path
 
 
-def output_file(kind: str, output: Path) -> Path:
-    """Return the file to write for the path that the user names: a file, or a folder."""
-    return output if kind == GGUF else output / kind
-
-
 def _path(kind: str, recipe: LanguageRecipe) -> Path:
     return cache_root() / "models" / recipe.path_in_cache(kind)
 
 
-def _place(path: Path) -> Path:
-    """Return the file, or the folder of all files that stand behind it."""
-    return path if path.suffix == GGUF else path.parent
+def _place(kind: str, recipe: LanguageRecipe) -> Path:
+    """Return the path of the file, or of the folder of all files that it stands for."""
+    path = _path(kind, recipe)
+    return path.parent if path.name == kind else path
 
 
-def _is_intact(path: Path) -> bool:
+def _is_intact(kind: str, recipe: LanguageRecipe) -> bool:
     """Whether all files have the sizes recorded when they were made."""
-    place = _place(path)
+    place = _place(kind, recipe)
     try:
         record = json.loads(_record(place).read_text(encoding="utf-8"))
-        return path.is_file() and bool(record == _sizes(place))
+        return bool(record == _sizes(place))
     except (OSError, ValueError):
         return False
 

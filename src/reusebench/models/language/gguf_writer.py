@@ -13,7 +13,14 @@ import numpy as np
 from gguf import GGMLQuantizationType, LlamaFileType
 
 from reusebench.models.language.recipe import ADAPTER, LanguageRecipe
-from reusebench.models.language.shapes import CONTROL_TOKENS, EPSILON, ROPE_BASE, DecoderShape
+from reusebench.models.language.shapes import (
+    CONTROL_TOKENS,
+    EPSILON,
+    ROPE_BASE,
+    VOCABULARY,
+    DecoderShape,
+)
+from reusebench.models.language.tokens import BOS, EOS, UNKNOWN, byte_characters
 from reusebench.models.language.weights import ALPHA, Array, adapter_pairs, draw_matrices
 
 __all__ = ["write_gguf"]
@@ -50,7 +57,7 @@ def _add_model(writer: gguf.GGUFWriter, recipe: LanguageRecipe) -> None:
     tensor_type, file_type = _TYPES[recipe.file_type]
     writer.add_file_type(file_type)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
-    writer.add_vocab_size(len(CONTROL_TOKENS) + 256)
+    writer.add_vocab_size(VOCABULARY)
     writer.add_context_length(shape.context)
     writer.add_embedding_length(shape.width)
     writer.add_block_count(shape.layers)
@@ -87,27 +94,13 @@ def _add_tokenizer(writer: gguf.GGUFWriter) -> None:
     kinds = [gguf.TokenType.CONTROL] * len(CONTROL_TOKENS) + [gguf.TokenType.NORMAL] * 256
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")
-    writer.add_token_list([*CONTROL_TOKENS, *_byte_characters()])
+    writer.add_token_list([*CONTROL_TOKENS, *byte_characters()])
     writer.add_token_types(kinds)
     writer.add_token_merges(_MERGES)
-    writer.add_unk_token_id(CONTROL_TOKENS.index("<unk>"))
-    writer.add_bos_token_id(CONTROL_TOKENS.index("<s>"))
-    writer.add_eos_token_id(CONTROL_TOKENS.index("</s>"))
+    writer.add_unk_token_id(UNKNOWN)
+    writer.add_bos_token_id(BOS)
+    writer.add_eos_token_id(EOS)
     writer.add_add_bos_token(False)
-
-
-def _byte_characters() -> Iterator[str]:
-    """Yield the character that stands for each byte in GPT-2's vocabularies.
-
-    Printable characters of Latin-1 stand for themselves, others for those from 256 on.
-    """
-    others = 256
-    for byte in range(256):
-        if 33 <= byte <= 126 or (161 <= byte <= 255 and byte != 173):
-            yield chr(byte)
-        else:
-            yield chr(others)
-            others += 1
 
 
 def _norms(shape: DecoderShape) -> Iterator[str]:

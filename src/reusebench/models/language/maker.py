@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reusebench.models.errors import ModelError
 from reusebench.models.language.built_files import fill
-from reusebench.models.language.recipe import GGUF, LanguageRecipe
+from reusebench.models.language.recipe import ADAPTER, GENAI, GGUF, LanguageRecipe
 from reusebench.system.cache import CacheError
 
 __all__ = ["main", "write"]
@@ -29,14 +29,25 @@ def main() -> int:
     return 0
 
 
-def write(recipe: LanguageRecipe, path: Path) -> None:
-    """Write the recipe's files; the name of `path` tells the kind."""
-    if path.suffix != GGUF:
-        raise ModelError(f"{path.name} is not made yet")
-    # Not at the top: each kind has a library of its own.
-    from reusebench.models.language.gguf_writer import write_gguf
+def write(kind: str, recipe: LanguageRecipe, path: Path) -> None:
+    """Write the file of that kind, and those that belong to it."""
+    # Not at the top: each kind has libraries of its own.
+    is_adapter = recipe.part == ADAPTER
+    if kind == GGUF:
+        from reusebench.models.language.gguf_writer import write_gguf
 
-    write_gguf(recipe, path)
+        write_gguf(recipe, path)
+    elif kind == GENAI:
+        from reusebench.models.language.genai_writer import write_genai, write_genai_adapter
+
+        (write_genai_adapter if is_adapter else write_genai)(recipe, path)
+    else:
+        from reusebench.models.language.openvino_writer import (
+            write_openvino,
+            write_openvino_adapter,
+        )
+
+        (write_openvino_adapter if is_adapter else write_openvino)(recipe, path)
 
 
 if __name__ == "__main__":

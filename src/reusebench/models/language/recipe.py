@@ -16,6 +16,7 @@ __all__ = [
     "KINDS",
     "MERGED",
     "MODEL",
+    "OPENVINO",
     "LanguageRecipe",
 ]
 
@@ -34,7 +35,10 @@ ADAPTER_COUNT = 4
 #: Kinds of files, as the suffix of a file or the name of the file that stands for a folder.
 GGUF = ".gguf"
 GENAI = "genai_config.json"
-KINDS = (GGUF, GENAI)
+OPENVINO = "openvino_model.xml"
+KINDS = (GGUF, GENAI, OPENVINO)
+#: Part of the names of folders and adapters, and suffix of adapters, by the kind of the model.
+_FOLDERS = {GENAI: ("genai", ".onnx_adapter"), OPENVINO: ("openvino", ".safetensors")}
 #: Types of the matrices in GGUF files, the default first. f32 and f16 have equal weights.
 FILE_TYPES = ("f16", "f32", "q8_0", "q4_0")
 
@@ -52,7 +56,7 @@ class LanguageRecipe:
     part: str = MODEL
     #: Number of the adapter, from 1; 0 for the model.
     number: int = 0
-    #: GGUF files only; adapters are f16.
+    #: GGUF files of models only.
     file_type: str = FILE_TYPES[0]
 
     def __post_init__(self) -> None:
@@ -72,7 +76,7 @@ class LanguageRecipe:
                 f" {ADAPTER_COUNT}"
             )
         if self.part == ADAPTER and self.file_type != FILE_TYPES[0]:
-            raise ModelError(f"adapters are made as {FILE_TYPES[0]} only; leave the type out")
+            raise ModelError(f"adapters have no type; leave {self.file_type} out")
 
     @property
     def shape(self) -> DecoderShape:
@@ -86,13 +90,18 @@ class LanguageRecipe:
         return f"{self.name}-seed{self.seed}{number}"
 
     def path_in_cache(self, kind: str) -> str:
-        """Return the path of the file in the cache's folder of models."""
+        """Return the path of the file in the cache's folder of models.
+
+        A model of kind GENAI or OPENVINO is a folder, of which one file stands for all.
+        """
         _check("kind", kind, KINDS)
         if kind == GGUF:
             return f"{self.label}-{self.file_type}-v{_VERSION}{GGUF}"
-        if self.part == ADAPTER:
-            raise ModelError(f"adapters are made as {GGUF} files only; there is none for {kind}")
-        return f"{self.label}-genai-v{_VERSION}/{kind}"
+        if self.file_type != FILE_TYPES[0]:
+            raise ModelError(f"a type is for {GGUF} files only; leave {self.file_type} out")
+        name, suffix = _FOLDERS[kind]
+        stem = f"{self.label}-{name}-v{_VERSION}"
+        return f"{stem}{suffix}" if self.part == ADAPTER else f"{stem}/{kind}"
 
     def arguments(self) -> dict[str, object]:
         """Return the fields, for JSON."""

@@ -17,7 +17,16 @@ import numpy.typing as npt
 from reusebench.models.language.recipe import MERGED, LanguageRecipe
 from reusebench.models.language.shapes import CONTROL_TOKENS, VOCABULARY, DecoderShape
 
-__all__ = ["ALPHA", "EMBEDDING", "RANK", "Array", "Pair", "adapter_pairs", "draw_matrices"]
+__all__ = [
+    "ADAPTED",
+    "ALPHA",
+    "EMBEDDING",
+    "RANK",
+    "Array",
+    "Pair",
+    "adapter_pairs",
+    "draw_matrices",
+]
 
 Array = npt.NDArray[np.float32]
 
@@ -46,6 +55,8 @@ _GAINS = {
     "ffn_down": 0.7,
 }
 
+#: Matrices that adapters change, as in the first publication of LoRA (arXiv:2106.09685).
+ADAPTED = ("attn_q", "attn_v")
 #: Rank of the adapters. They are added with alpha / rank = 1, as they are.
 RANK = 8
 ALPHA = float(RANK)
@@ -73,10 +84,10 @@ def draw_matrices(recipe: LanguageRecipe) -> Iterator[tuple[str, Array]]:
     """
     shape = recipe.shape
     pairs = dict(adapter_pairs(recipe)) if recipe.part == MERGED else {}
-    yield EMBEDDING, _embedding(shape, recipe.seed)
+    yield EMBEDDING, _embedding(recipe)
     for name, rows, columns in _layer_matrices(shape):
         deviation = _GAINS[name.rpartition(".")[2]] / math.sqrt(columns)
-        values = _on_grid(_normal(recipe.seed, name, (rows, columns)) * np.float32(deviation))
+        values = _on_grid(_normal(recipe, name, (rows, columns)) * np.float32(deviation))
         pair: Optional[Pair] = pairs.get(name)
         if pair is not None:
             values += pair.second @ pair.first
@@ -84,9 +95,11 @@ def draw_matrices(recipe: LanguageRecipe) -> Iterator[tuple[str, Array]]:
 
 
 def adapter_pairs(recipe: LanguageRecipe) -> Iterator[tuple[str, Pair]]:
-    """Yield the adapter's pair of each matrix of the layers, by the matrix's name."""
+    """Yield the adapter's pairs, each with the name of its matrix."""
     for name, rows, columns in _layer_matrices(recipe.shape):
-        generator = _generator(recipe.seed, f"{name}.lora{recipe.number}")
+        if not name.endswith(ADAPTED):
+            continue
+        generator = _generator(recipe, f"{name}.lora{recipe.number}")
         first = _signs(generator, (RANK, columns))
         second = _signs(generator, (rows, RANK)) * np.float32(_ADAPTER_STEP)
         yield name, Pair(first, second)
@@ -98,24 +111,25 @@ def _layer_matrices(shape: DecoderShape) -> Iterator[tuple[str, int, int]]:
             yield f"blk.{layer}.{name}", rows, columns
 
 
-def _embedding(shape: DecoderShape, seed: int) -> Array:
-    values = _normal(seed, EMBEDDING, (VOCABULARY, shape.width))
+def _embedding(recipe: LanguageRecipe) -> Array:
+    values = _normal(recipe, EMBEDDING, (VOCABULARY, recipe.shape.width))
     values *= np.float32(_EMBEDDING_DEVIATION)
     values[: len(CONTROL_TOKENS)] *= np.float32(_CONTROL_SCALE)
     return _on_grid(values)
 
 
-def _normal(seed: int, name: str, sizes: tuple[int, int]) -> Array:
-    return _generator(seed, name).standard_normal(sizes, dtype=np.float32)
+def _normal(recipe: LanguageRecipe, name: str, sizes: tuple[int, int]) -> Array:
+    return _generator(recipe, name).standard_normal(sizes, dtype=np.float32)
 
 
 def _signs(generator: np.random.Generator, sizes: tuple[int, int]) -> Array:
     return (2 * generator.integers(2, size=sizes) - 1).astype(np.float32)
 
 
-def _generator(seed: int, name: str) -> np.random.Generator:
+def _generator(recipe: LanguageRecipe, name: str) -> np.random.Generator:
     """Return a generator of its own for each tensor of a model."""
-    return np.random.default_rng([seed, zlib.crc32(name.encode("ascii"))])
+    number = zlib.crc32(name.encode("ascii"))
+    return np.random.default_rng([recipe.seed, recipe.shape.draw, number])
 
 
 def _on_grid(values: Array) -> Array:
