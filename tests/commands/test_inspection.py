@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from onnx import TensorProto, helper
 
 from tests.commands.replies import result_of
 from tests.helpers.support import Reusebench
+from tests.models.inspection.gguf_files import KEYS, save_gguf
 from tests.models.inspection.onnx_models import constant, save_model, value
 from tests.models.inspection.rknn_files import MINI, save_rknn
 
@@ -187,3 +189,77 @@ def test_what_is_no_model_is_a_mistake(tmp_path: Path, reusebench: Reusebench) -
         shown.err
         == f"Error: {path} is not an ONNX model, or is cut short. Export or copy it again\n"
     )
+
+
+def test_a_language_model(tmp_path: Path, reusebench: Reusebench) -> None:
+    """Its shape, the bytes of a token in each cache, the weights by type, and the mechanisms of
+    conversations; it has neither inputs nor outputs.
+    """
+    path = save_gguf(tmp_path / "net.gguf")
+    paragraphs = reusebench("models", "inspect", path).out.rstrip().split("\n\n")
+    assert paragraphs[0].splitlines()[2:] == [
+        "format        GGUF, version 3",
+        "name          a model",
+        "architecture  llama",
+        "type          F16",
+        "layers        4",
+        "heads         4, 2 with keys and values, of 64 values",
+        "embedding     256",
+        "vocabulary    3 tokens, tokenizer gpt2",
+        "context       2,048 tokens",
+    ]
+    assert paragraphs[1].splitlines() == [
+        "keys and values      bytes a token    MiB for 1,000 tokens",
+        "f16                          2,048                    1.95",
+        "q8_0                         1,088                    1.04",
+        "q4_0                           576                    0.55",
+    ]
+    assert paragraphs[2].splitlines()[1].split() == ["F16", "1", "<0.01"]
+    assert paragraphs[3].splitlines()[1] == "sessions_contexts         yes"
+    assert len(paragraphs) == 4
+    shown = result_of(reusebench("models", "inspect", "--json", path))
+    assert shown["facts"]["kv_cache"][1] == {
+        "type": "f16",
+        "bytes_per_token": 2048,
+        "window_bytes_per_token": 0,
+    }
+    assert (shown["inputs"], shown["assumed"], shown["weight_bytes"]) == ([], [], 1536)
+
+
+def test_a_language_model_with_windows(tmp_path: Path, reusebench: Reusebench) -> None:
+    """The bytes of a token are fewer once the window is full."""
+    window = {
+        "llama.attention.sliding_window": 512,
+        "llama.attention.sliding_window_pattern": 4,
+    }
+    path = save_gguf(tmp_path / "net.gguf", keys={**KEYS, **window})
+    shown = reusebench("models", "inspect", path).out
+    assert "window        512 tokens are kept by 3 of the layers" in shown
+    assert "f16                          2,048                 512" in shown
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({"version": 1}, "is of GGUF's version 1"),
+        ({"data_bytes": 100}, "is cut short: its tensors end at byte"),
+        ({"key_count": 2**50}, "is damaged: it says that it has 1,125,899,906,842,624 keys"),
+    ],
+)
+def test_a_damaged_language_model(
+    tmp_path: Path, reusebench: Reusebench, parts: dict[str, int], sentence: str
+) -> None:
+    """One sentence, and nothing on standard output."""
+    path = save_gguf(tmp_path / "net.gguf", **parts)
+    done = reusebench("models", "inspect", path)
+    assert (done.exit_code, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    assert sentence in done.err
+
+
+def test_a_vocabulary_alone(tmp_path: Path, reusebench: Reusebench) -> None:
+    """It is shown, and why it cannot be run."""
+    path = save_gguf(tmp_path / "vocabulary.gguf", tensors=(), data_bytes=0)
+    shown = reusebench("models", "inspect", path)
+    assert shown.exit_code == 0
+    assert "llama.cpp cannot run it: it has a vocabulary alone, and no weights." in shown.out

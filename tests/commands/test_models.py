@@ -29,14 +29,20 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_network_is_listed(reusebench: Reusebench) -> None:
-    """Each network has a line with its parameters, fp32 MiB and default size."""
-    lines = reusebench("models", "list").out.splitlines()
-    assert [line.split()[:4] for line in lines[1:]] == [
+    """Each network has a line with its parameters, fp32 MiB and default size; each language model
+    one with its parameters, f16 MiB, context and bytes of a token in the cache.
+    """
+    networks, languages = reusebench("models", "list").out.split("\n\n")
+    assert [line.split()[:4] for line in networks.splitlines()[1:]] == [
         ["resnet50", "25,530,472", "97.4", "224"],
         ["mobilenet_v2", "3,487,816", "13.3", "224"],
         ["yolov5s", "7,225,885", "27.6", "640"],
         ["tiny", "68,036", "0.3", "64"],
         ["frame", "12", "0.0", "1080"],
+    ]
+    assert [line.split()[:5] for line in languages.splitlines()[1:]] == [
+        ["decoder", "16,627,200", "31.7", "8,192", "12,288"],
+        ["tiny_decoder", "402,688", "0.8", "2,048", "768"],
     ]
 
 
@@ -117,6 +123,24 @@ def test_output_is_written_and_nothing_else(tmp_path: Path, reusebench: Reuseben
             ".rknn files are made by rknn-toolkit2 2.5.0",
         ),
         (
+            ["build", "tiny_decoder", "--runtime", "ncnn"],
+            "tiny_decoder is a language model, and ncnn runs none; valid: --runtime llama_cpp",
+        ),
+        (
+            ["build", "tiny", "--runtime", "llama_cpp"],
+            "llama_cpp runs language models; valid: decoder, tiny_decoder",
+        ),
+        (["build", "tiny", "--merged", "1"], "tiny is no language model: leave --merged out"),
+        (
+            ["build", "decoder", "--chip", "rk3588"],
+            "decoder is a language model: leave --chip out",
+        ),
+        (["build", "decoder", "--adapter", "9"], "adapter 9 does not exist; valid: a whole number"),
+        (
+            ["build", "decoder", "--adapter", "1", "--merged", "1"],
+            "--adapter and --merged are two files",
+        ),
+        (
             ["build", "tiny", "--runtime", "onnxruntime", "--chip", "rk3588"],
             "--chip is for .rknn files only; add --runtime",
         ),
@@ -142,7 +166,8 @@ def test_mistakes(arguments: list[str], sentence: str, reusebench: Reusebench) -
     [
         (
             ["build", "vgg"],
-            "'vgg' is not one of 'resnet50', 'mobilenet_v2', 'yolov5s', 'tiny', 'frame'",
+            "'vgg' is not one of 'resnet50', 'mobilenet_v2', 'yolov5s', 'tiny', 'frame',"
+            " 'decoder', 'tiny_decoder'",
         ),
         (
             ["build", "tiny", "--runtime", "rknn", "--chip", "rk1"],

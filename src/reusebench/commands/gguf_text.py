@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from reusebench.models.inspection.contents import GgufAdapter, GgufFacts
 
-__all__ = ["gguf_facts", "kv_cache_rows"]
+__all__ = ["gguf_facts", "kv_cache_table"]
 
 _KINDS = {"model": "", "adapter": ", an adapter", "vocabulary": ", a vocabulary alone"}
 #: Types of the cache that are shown; --json has all.
 _SHOWN = ("f16", "q8_0", "q4_0")
 _KIB = 1024
-#: Tokens that the second column of sizes is for.
+#: Tokens that a column of sizes is for.
 _MANY_TOKENS = 1000
 
 
@@ -38,12 +38,20 @@ def gguf_facts(facts: GgufFacts) -> Iterator[tuple[str, str]]:
         yield "parts", f"{len(facts.parts)}{f', {missing} missing' if missing else ''}"
 
 
-def kv_cache_rows(facts: GgufFacts) -> Iterator[tuple[str, str, str]]:
-    """Yield type, bytes of a token and MiB of 1,000 tokens, for the usual types of a cache."""
+def kv_cache_table(facts: GgufFacts) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """Return rows and heads: the bytes of a token, by type of the cache."""
+    heads = ("keys and values", "bytes a token", f"MiB for {_MANY_TOKENS:,} tokens")
+    if facts.window_layers:
+        heads = ("keys and values", "bytes a token", "after the window")
+    rows: list[tuple[str, ...]] = []
     for cache in facts.kv_cache:
-        if cache.type in _SHOWN:
-            many = f"{cache.bytes_per_token * _MANY_TOKENS / _KIB**2:.2f}"
-            yield cache.type, f"{cache.bytes_per_token:,}", many
+        if cache.type not in _SHOWN:
+            continue
+        last = f"{cache.bytes_per_token * _MANY_TOKENS / _KIB**2:.2f}"
+        if facts.window_layers:
+            last = f"{cache.bytes_per_token - cache.window_bytes_per_token:,}"
+        rows.append((cache.type, f"{cache.bytes_per_token:,}", last))
+    return rows, heads
 
 
 def _number(number: int | None) -> str:

@@ -12,7 +12,7 @@ from typing import Optional, Union
 import click
 from tabulate import tabulate
 
-from reusebench.commands.gguf_text import gguf_facts, kv_cache_rows
+from reusebench.commands.gguf_text import gguf_facts, kv_cache_table
 from reusebench.commands.options import PATH
 from reusebench.commands.reply import give, json_option
 from reusebench.commands.results import InspectionResult
@@ -107,10 +107,9 @@ def _parts(inspection: Inspection, runtime: RuntimeEntry) -> Iterator[str]:
     """Yield the paragraphs."""
     yield _table(_facts(inspection), ("file", inspection.file))
     if isinstance(inspection.facts, GgufFacts):
-        rows = list(kv_cache_rows(inspection.facts))
-        if rows:
-            heads = ("keys and values", "bytes a token", "MiB for 1,000 tokens")
-            yield _table(rows, heads, ("left", "right", "right"))
+        sizes, heads = kv_cache_table(inspection.facts)
+        if sizes:
+            yield _table(sizes, heads, ("left", "right", "right"))
     else:
         yield from _interface(inspection)
     if inspection.weights is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,11 @@ from tabulate import tabulate
 
 from reusebench.commands.groups import CommandGroup
 from reusebench.commands.inspection import inspect_model
+from reusebench.commands.language_models import (
+    LANGUAGE_MODELS,
+    build_language_model,
+    language_rows,
+)
 from reusebench.commands.options import PATH, Parsed
 from reusebench.commands.reply import give, json_option
 from reusebench.commands.results import NetworkRow, PathResult
@@ -23,6 +28,13 @@ from reusebench.models import Converter, converter_of, converters
 from reusebench.models.built_files import fill
 from reusebench.models.conversion.environments import PythonPackage
 from reusebench.models.errors import ModelError
+from reusebench.models.language.recipe import (
+    ADAPTER,
+    FILE_TYPES,
+    MERGED,
+    MODEL,
+    LanguageRecipe,
+)
 from reusebench.models.networks import NETWORKS, find_network
 from reusebench.models.platforms import RKNN_PLATFORMS
 from reusebench.models.recipe import Recipe
@@ -46,7 +58,7 @@ models.add_command(inspect_model)
 @models.command("list")
 @json_option
 def list_models() -> None:
-    """List the networks with their parameters and sizes."""
+    """List the networks and language models with their parameters and sizes."""
     rows = []
     for entry in NETWORKS:
         network = entry.make(entry.default_size)
@@ -59,7 +71,9 @@ def list_models() -> None:
                 source=entry.source,
             )
         )
-    give(rows, _network_lines(rows))
+    languages = list(language_rows())
+    lines = (*_network_lines(rows), "", *_language_lines(languages))
+    give([*rows, *languages], lines)
 
 
 def _network_lines(rows: Sequence[NetworkRow]) -> Iterator[str]:
@@ -73,8 +87,37 @@ def _network_lines(rows: Sequence[NetworkRow]) -> Iterator[str]:
     yield tabulate(cells, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
 
 
+def _language_lines(rows: Sequence[NetworkRow]) -> Iterator[str]:
+    """Yield the table of language models, whose sizes are in float16."""
+    cells = [
+        (
+            row.name,
+            f"{row.parameters:,}",
+            f"{row.weight_bytes / 2**20:.1f}",
+            f"{row.context_tokens:,}",
+            f"{row.kv_bytes_per_token:,}",
+            row.source,
+        )
+        for row in rows
+    ]
+    heads = (
+        "language model",
+        "parameters",
+        "weights, MiB",
+        "context",
+        "KV bytes a token",
+        "source",
+    )
+    alignment = ("left", "right", "right", "right", "right", "left")
+    yield tabulate(cells, heads, tablefmt="plain", disable_numparse=True, colalign=alignment)
+
+
 @models.command()
-@click.argument("name", type=click.Choice([entry.name for entry in NETWORKS]), metavar="NAME")
+@click.argument(
+    "name",
+    type=click.Choice([*(entry.name for entry in NETWORKS), *LANGUAGE_MODELS]),
+    metavar="NAME",
+)
 @click.option(
     "--height",
     type=int,
@@ -94,11 +137,9 @@ def _network_lines(rows: Sequence[NetworkRow]) -> Iterator[str]:
     "--runtime",
     "name_of_runtime",
     type=click.Choice([entry.name for entry in RUNTIMES]),
-    default="onnxruntime",
-    show_default=True,
     help=(
         "Runtime that the file is for; some need a converter: `reusebench doctor` says which are"
-        " here."
+        " here. Default: onnxruntime; for language models llama_cpp."
     ),
 )
 @click.option(
@@ -115,23 +156,88 @@ def _network_lines(rows: Sequence[NetworkRow]) -> Iterator[str]:
         " rv1106."
     ),
 )
+@click.option(
+    "--type",
+    "file_type",
+    type=click.Choice(FILE_TYPES),
+    help=f"For language models as .gguf: type of the weights. Default: {FILE_TYPES[0]}.",
+)
+@click.option(
+    "--adapter",
+    type=int,
+    metavar="N",
+    help="For language models: adapter (LoRA) N of the model in its place.",
+)
+@click.option(
+    "--merged", type=int, metavar="N", help="For language models: the model with adapter N merged."
+)
 @json_option
 def build(
     name: str,
     height: int | None,
     seed: int,
     output: Path | None,
-    name_of_runtime: str,
+    name_of_runtime: str | None,
     chip: str | None,
     remove_weight: bool,
+    file_type: str | None,
+    adapter: int | None,
+    merged: int | None,
 ) -> None:
     """Build a model file and print its path.
 
     NAME is one of `reusebench models list`. .rknn files are INT8, calibrated with an image of
-    noise; others float32.
+    noise; files of language models float16; others float32. A language model may be a folder of
+    files.
     """
+    options = {"--height": height, "--chip": chip, "--remove-weight": remove_weight or None}
+    of_language = {"--type": file_type, "--adapter": adapter, "--merged": merged}
+    if name in LANGUAGE_MODELS:
+        _check_unused(options, f"{name} is a language model")
+        recipe_of_language = _language_recipe(name, seed, file_type, adapter, merged)
+        _give_path(build_language_model(recipe_of_language, name_of_runtime, output))
+        return
+    _check_unused(of_language, f"{name} is no language model")
+    _give_path(_built_network(name, height, seed, output, name_of_runtime, chip, remove_weight))
+
+
+def _check_unused(options: Mapping[str, object], reason: str) -> None:
+    """Raise ModelError if an option is given that the model does not have."""
+    for option, value in options.items():
+        if value is not None:
+            raise ModelError(f"{reason}: leave {option} out")
+
+
+def _language_recipe(
+    name: str, seed: int, file_type: str | None, adapter: int | None, merged: int | None
+) -> LanguageRecipe:
+    if adapter is not None and merged is not None:
+        raise ModelError("--adapter and --merged are two files: leave one of them out")
+    part = MODEL
+    if adapter is not None:
+        part = ADAPTER
+    elif merged is not None:
+        part = MERGED
+    return LanguageRecipe(name, seed, part, adapter or merged or 0, file_type or FILE_TYPES[0])
+
+
+def _built_network(
+    name: str,
+    height: int | None,
+    seed: int,
+    output: Path | None,
+    name_of_runtime: str | None,
+    chip: str | None,
+    remove_weight: bool,
+) -> Path:
+    """Build a network's file into the output or the cache."""
     recipe = Recipe(name, find_network(name).default_size if height is None else height, seed)
-    kind = find_runtime(name_of_runtime).suffix
+    runtime = find_runtime(name_of_runtime or "onnxruntime")
+    if runtime.has_conversations:
+        raise ModelError(
+            f"{runtime.name} runs language models; valid: {', '.join(LANGUAGE_MODELS)}"
+        )
+    kind = runtime.suffix
     if kind != ".rknn" and (chip or remove_weight):
         option = "--chip" if chip else "--remove-weight"
         raise ModelError(f"{option} is for .rknn files only; add --runtime rknn, or leave it out")
@@ -139,7 +245,7 @@ def build(
         raise ModelError(
             f"a .rknn file is made for one chip; add --chip CHIP, one of {', '.join(_CHIPS)}"
         )
-    _give_path(_converted(kind, recipe, chip, remove_weight, output) or _emitted(recipe, output))
+    return _converted(kind, recipe, chip, remove_weight, output) or _emitted(recipe, output)
 
 
 def _give_path(path: Path) -> None:

@@ -157,13 +157,19 @@ class PartsResult(_Result, frozen=True):
 
 
 class NetworkRow(_Result, frozen=True):
-    """A network that can be built."""
+    """A network or language model that can be built."""
 
     name: str
     parameters: int
+    #: Of language models in float16, of others in float32.
     weight_bytes: int
-    default_size: int
+    #: Null for a language model.
+    default_size: Optional[int]
     source: str
+    #: Null for a network, as what follows.
+    context_tokens: Optional[int] = None
+    #: In a cache of type f16.
+    kv_bytes_per_token: Optional[int] = None
 
 
 class PathResult(_Result, frozen=True):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 
-__all__ = ["is_language_model", "language_file", "model_name", "parts_of", "reads"]
+__all__ = ["built_in_kind", "is_language_model", "language_file", "model_name", "parts_of", "reads"]
 
 #: End of the name of a part of a GGUF file that is split, as llama-gguf-split names it.
 _PART = re.compile(r"-(\d{5})-of-(\d{5})\.gguf")
@@ -22,6 +22,15 @@ def reads(runtime: RuntimeEntry, path: Path) -> bool:
         return True
     # Other models may have this name, too.
     return path.name == name and any(path.parent.glob("*tokenizer*"))
+
+
+def built_in_kind(runtime: RuntimeEntry) -> str:
+    """Return the kind of files in which a runtime's built-in models are made.
+
+    It is a suffix, or the name of the file that stands for a folder.
+    """
+    name = runtime.folder_model
+    return name if name and Path(name).suffix == runtime.suffix else runtime.suffix
 
 
 def is_language_model(path: Path) -> bool:

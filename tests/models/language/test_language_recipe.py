@@ -9,7 +9,7 @@ import pytest
 
 from reusebench.models.errors import ModelError
 from reusebench.models.language import LanguageRecipe, ensure_language
-from reusebench.models.language.recipe import ADAPTER, GENAI, GGUF, MERGED, MODEL
+from reusebench.models.language.recipe import ADAPTER, GENAI, GGUF, MERGED, MODEL, OPENVINO
 
 _TINY = "tiny_decoder"
 
@@ -24,7 +24,10 @@ _TINY = "tiny_decoder"
         ({"number": 1}, "the model has no number"),
         ({"part": ADAPTER}, "adapter 0 does not exist; valid: a whole number from 1 to 4"),
         ({"part": MERGED, "number": 5}, "adapter 5 does not exist"),
-        ({"part": ADAPTER, "number": 1, "file_type": "f32"}, "adapters are made as f16 only"),
+        (
+            {"part": ADAPTER, "number": 1, "file_type": "f32"},
+            "adapters have no type",
+        ),
     ],
 )
 def test_what_is_not_valid_is_named(fields: dict[str, Any], words: str) -> None:
@@ -33,13 +36,17 @@ def test_what_is_not_valid_is_named(fields: dict[str, Any], words: str) -> None:
         LanguageRecipe(**fields)
 
 
-def test_an_adapter_is_made_as_gguf_only() -> None:
-    """Other kinds of files have no adapters yet, and an unknown kind lists the known ones."""
+def test_kinds_of_files() -> None:
+    """A kind that is a name is a file in a folder of the model; an adapter is always one file."""
     adapter = LanguageRecipe(_TINY, part=ADAPTER, number=1)
-    with pytest.raises(ModelError, match=r"made as \.gguf files only"):
-        adapter.path_in_cache(GENAI)
+    assert adapter.path_in_cache(GENAI) == "tiny_decoder-seed0-adapter1-genai-v2.onnx_adapter"
+    assert adapter.path_in_cache(OPENVINO) == "tiny_decoder-seed0-adapter1-openvino-v2.safetensors"
+    model = LanguageRecipe(_TINY).path_in_cache(OPENVINO)
+    assert model == "tiny_decoder-seed0-openvino-v2/openvino_model.xml"
     with pytest.raises(ModelError, match=r"kind '\.bin' is not valid"):
         LanguageRecipe().path_in_cache(".bin")
+    with pytest.raises(ModelError, match=r"a type is for \.gguf files only; leave q8_0 out"):
+        LanguageRecipe(file_type="q8_0").path_in_cache(GENAI)
 
 
 def test_every_recipe_has_a_file_of_its_own() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 from reusebench.models.language.recipe import LanguageRecipe
 from reusebench.models.language.shapes import EPSILON, ROPE_BASE, VOCABULARY, DecoderShape
@@ -178,16 +178,14 @@ class _Graph:
         projections = [
             self._projection(layer, name, values) for name in ("attn_q", "attn_k", "attn_v")
         ]
-        pasts = []
-        presents = []
-        for part in ("key", "value"):
-            sizes = [_BATCH, shape.kv_heads, "{}_sequence_length", shape.head_size]
-            for kind, tensors in (("past", self._inputs), ("total", self._outputs)):
-                prefix = "past_key_values" if kind == "past" else "present"
-                name = f"{prefix}.{layer}.{part}"
-                (pasts if kind == "past" else presents).append(name)
-                own = [str(size).format(kind) if isinstance(size, str) else size for size in sizes]
-                tensors.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, own))
+        pasts = [
+            self._kept(self._inputs, f"past_key_values.{layer}.{part}", "past_sequence_length")
+            for part in ("key", "value")
+        ]
+        presents = [
+            self._kept(self._outputs, f"present.{layer}.{part}", "total_sequence_length")
+            for part in ("key", "value")
+        ]
         result = f"layers.{layer}.attention"
         self._nodes.append(
             helper.make_node(
@@ -204,6 +202,12 @@ class _Graph:
             )
         )
         return result
+
+    def _kept(self, tensors: list[ValueInfoProto], name: str, tokens: str) -> str:
+        """Declare the keys or values of a layer as an input or output."""
+        sizes = [_BATCH, self._shape.kv_heads, tokens, self._shape.head_size]
+        tensors.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes))
+        return name
 
     def _projection(self, layer: int, matrix: str, values: str) -> str:
         name = f"layers.{layer}.{_NAMES[matrix]}"

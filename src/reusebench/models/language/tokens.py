@@ -52,7 +52,7 @@ def write_tokenizer(folder: Path) -> None:
         for number, token in enumerate(CONTROL_TOKENS)
     ]
     tokens = (*CONTROL_TOKENS, *byte_characters())
-    tokenizer = {
+    tokenizer: dict[str, Any] = {
         "version": "1.0",
         "truncation": None,
         "padding": None,

@@ -22,7 +22,7 @@ from reusebench.measured.plan import Model
 from reusebench.measured.runtimes import RuntimeEntry, find_runtime
 from reusebench.models import ModelError, Recipe, can_be_weightless, ensure_all
 from reusebench.models.language import LanguageRecipe, ensure_language
-from reusebench.models.model_kinds import model_name
+from reusebench.models.model_kinds import built_in_kind, model_name
 from reusebench.scenarios.catalogue import (
     ADAPTERS,
     CYCLES,
@@ -203,11 +203,8 @@ class ModelSets:
         """Return built-in language models and their adapters."""
         if not recipes:
             return ()
-        kind = runtime.suffix
-        if runtime.folder_model and Path(runtime.folder_model).suffix == kind:
-            kind = runtime.folder_model
         models = []
-        for recipe, path in zip(recipes, ensure_language(kind, recipes)):
+        for recipe, path in zip(recipes, ensure_language(built_in_kind(runtime), recipes)):
             digest = model_digest(path, self.user.pins)
             models.append(Model(recipe.label, str(path), digest, origin=recipe.label))
         return tuple(models)
