@@ -205,7 +205,8 @@ class _Graph:
 
     def _kept(self, tensors: list[ValueInfoProto], name: str, tokens: str) -> str:
         """Declare the keys or values of a layer as an input or output."""
-        sizes = [_BATCH, self._shape.kv_heads, tokens, self._shape.head_size]
+        shape = self._shape
+        sizes: list[str | int | None] = [_BATCH, shape.kv_heads, tokens, shape.head_size]
         tensors.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes))
         return name
 
