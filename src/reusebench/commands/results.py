@@ -161,7 +161,7 @@ class NetworkRow(_Result, frozen=True):
 
     name: str
     parameters: int
-    #: Of language models in float16, of others in float32.
+    #: In float16 for language models, in float32 for others.
     weight_bytes: int
     #: Null for a language model.
     default_size: Optional[int]
