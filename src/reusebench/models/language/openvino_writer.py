@@ -20,7 +20,7 @@ from openvino import opset13 as ops
 from openvino.op.util import Variable, VariableInfo
 
 from reusebench.models.language.recipe import LanguageRecipe
-from reusebench.models.language.shapes import EPSILON, ROPE_BASE
+from reusebench.models.language.shapes import EPSILON, ROPE_BASE, VOCABULARY
 from reusebench.models.language.tokens import BOS, EOS, write_tokenizer
 from reusebench.models.language.weights import (
     ALPHA,
@@ -54,7 +54,13 @@ def write_openvino(recipe: LanguageRecipe, path: Path) -> None:
     model = _Graph(recipe).model()
     ov.save_model(model, str(path), compress_to_fp16=False)
     write_tokenizer(path.parent)
-    config = {"model_type": "llama", "bos_token_id": BOS, "eos_token_id": EOS}
+    config = {
+        "model_type": "llama",
+        "vocab_size": VOCABULARY,
+        "max_position_embeddings": recipe.shape.context,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+    }
     path.with_name("config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
@@ -176,7 +182,7 @@ class _Graph:
         return ops.add(ops.multiply(heads, cosines), ops.multiply(rotated, sines))
 
     def _bias(self) -> Any:
-        """Return what is added to scores: nothing for earlier tokens that the mask allows."""
+        """Return a summand of scores: 0 for earlier tokens that the mask allows."""
         zero, one, first = _number(0), _number(1), _number([0])
         past = ops.squeeze(ops.subtract(self._total, self._new), first)
         total = ops.squeeze(self._total, first)
