@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +178,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     and with --quick all but the first look.
     """
     items[:] = [item for item in items if not _is_without_option(item)]
-    suitable = [item for item in items if _suits(item)]
+    plans = {name: file for file in config.stash[_PLANS] for name in file.scenarios}
+    suitable = [item for item in items if _suits(item, plans)]
     if items and not suitable:
         raise pytest.UsageError(_none_suits(config))
     items[:] = suitable
@@ -209,16 +210,20 @@ def _is_without_option(item: pytest.Item) -> bool:
     return callspec is not None and callspec.params.get("option", "") is None
 
 
-def _suits(item: pytest.Item) -> bool:
-    """Whether the runtime takes part in the scenario, if it is one of bench/."""
+def _suits(item: pytest.Item, plans: Mapping[str, PlanFile]) -> bool:
+    """Whether the runtime takes part in the scenario or the plan, if it is a test of bench/."""
     callspec = getattr(item, "callspec", None)
     if callspec is None or not _is_question(item.path):
         return True
     runtime = callspec.params.get("runtime")
-    scenario = callspec.params.get("scenario")
-    if runtime is None or scenario is None:
+    if runtime is None:
         return True
-    return suits(scenario, find_runtime(runtime).has_conversations)
+    has_conversations = find_runtime(runtime).has_conversations
+    plan = callspec.params.get("plan")
+    if plan in plans:
+        return plans[plan].has_language_models == has_conversations
+    scenario = callspec.params.get("scenario")
+    return scenario is None or suits(scenario, has_conversations)
 
 
 def _none_suits(config: pytest.Config) -> str:

@@ -14,7 +14,7 @@ from reusebench.measured.runtimes import (
     UnknownRuntime,
     find_runtime,
 )
-from reusebench.models.model_kinds import is_language_model
+from reusebench.models.model_kinds import is_language_model, language_file, reads
 from reusebench.samplers.host import Host
 from reusebench.scenarios.catalogue import DEFAULT_OPTIONS
 from reusebench.storage.board_storage import board_storage, far_storage, fleet_storage
@@ -99,15 +99,14 @@ def add_selection_options(add: Add) -> None:
 def resolve_targets(selection: Selection) -> dict[str, Target]:
     """Return the target of each selected runtime; without names, of all that are installed.
 
-    If all models of the user are language models, these are the runtimes of such models; if none
-    is, the others.
+    If the user gives models, these are runtimes that may take one: a language model is never
+    converted.
 
     Raises UserError if the target or a named runtime cannot be used, or none is installed.
     """
     entries = [find_runtime(name) for name in selection.runtimes]
     if not entries:
-        kinds = {is_language_model(path) for path in selection.models} or {False, True}
-        entries = [entry for entry in RUNTIMES if entry.has_conversations in kinds]
+        entries = [entry for entry in RUNTIMES if _may_take(entry, selection.models)]
     targets: dict[str, Target] = {}
     for entry in entries:
         try:
@@ -120,6 +119,15 @@ def resolve_targets(selection: Selection) -> dict[str, Target]:
     if not targets:
         raise _no_runtime(selection.target, entries)
     return targets
+
+
+def _may_take(entry: RuntimeEntry, models: Sequence[Path]) -> bool:
+    """Whether a runtime may take one of the user's models; any runtime if there are none."""
+    if not models:
+        return True
+    if entry.has_conversations:
+        return any(reads(entry, language_file(path)) for path in models)
+    return not all(map(is_language_model, models))
 
 
 def _no_runtime(target: str, entries: Sequence[RuntimeEntry]) -> UserError:

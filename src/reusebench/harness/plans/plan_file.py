@@ -22,8 +22,10 @@ from reusebench.measured.plan import (
     Streams,
     Video,
 )
+from reusebench.measured.runtimes import find_runtime
 from reusebench.models import Recipe
 from reusebench.models.language import LanguageRecipe
+from reusebench.models.model_kinds import is_language_model
 from reusebench.scenarios.catalogue import name_without_reuse
 
 __all__ = ["AnyRecipe", "PlanFile", "PlanModel", "PlanPace", "PlanStreams"]
@@ -116,6 +118,21 @@ class PlanFile:
     def adapters(self) -> list[PlanModel]:
         """The models that are adapters (LoRA) over the model of another context."""
         return self._models_of(ADAPTER)
+
+    @property
+    def has_language_models(self) -> bool:
+        """Whether it is for runtimes of language models, and for no others."""
+        if self.runtime:
+            return find_runtime(self.runtime).has_conversations
+        if self.conversation:
+            return True
+        for model in self.models:
+            source = model.source
+            if isinstance(source, LanguageRecipe):
+                return True
+            if isinstance(source, Path) and is_language_model(source):
+                return True
+        return False
 
     def _models_of(self, mechanism: str) -> list[PlanModel]:
         """Return the models of the contexts with a mechanism."""
