@@ -136,7 +136,8 @@ class Bench:
         measured only if the arguments name them.
         """
         words = list(map(str, arguments))
-        layout = () if "--plan" in words else _SMALL_LAYOUT
+        has_layout = any(word.startswith(("--plan", "--sessions")) for word in words)
+        layout = () if has_layout else _SMALL_LAYOUT
         folder = () if any(word.startswith("bench/") for word in words) else ("bench/",)
         command = [*folder, *self.plugin("waits_less", _WAITS_LESS), *_SMALL, *layout]
         command += [f"--benchmark-storage=file://{self.storage}", *words]

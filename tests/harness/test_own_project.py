@@ -136,7 +136,8 @@ _MISTAKES = {
     ),
     "test_unknown_runtime": (
         "unknown runtime 'onxruntime'; valid: onnxruntime, ncnn, mnn, litert, openvino,"
-        " megengine_lite, rknn. `reusebench doctor` shows what this machine has\n"
+        " megengine_lite, llama_cpp, onnxruntime_genai, openvino_genai, rknn."
+        " `reusebench doctor` shows what this machine has\n"
     ),
     "test_absent_model": (
         "model absent.onnx: it does not exist. Give a model file, or leave model out for the"

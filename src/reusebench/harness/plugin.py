@@ -180,9 +180,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if not _is_without_option(item)]
     plans = {name: file for file in config.stash[_PLANS] for name in file.scenarios}
     suitable = [item for item in items if _suits(item, plans)]
-    if items and not suitable:
+    had_items = bool(items)
+    items[:] = suitable  # pytest goes on to the end of the collection after an error, too
+    if had_items and not suitable:
         raise pytest.UsageError(_none_suits(config))
-    items[:] = suitable
     if not config.option.quick or config.option.keyword:
         return
     named = set()

@@ -11,18 +11,24 @@ from reusebench.harness.plans.document import PlanFileError
 from reusebench.harness.plans.plan_file import PlanFile, PlanPace
 from reusebench.harness.plans.reading import read_plan_file, read_plan_files
 from reusebench.measured.plan import (
+    ADAPTER,
     DMA_HEAP,
     DUP,
     INPUT,
     INTERNAL,
     OUTPUT,
+    RESTORED_PROMPT,
+    SEQUENCE,
+    SHARED_PROMPT,
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
+    Conversation,
     Model,
     Plan,
 )
 from reusebench.models import Recipe
+from reusebench.models.language import LanguageRecipe
 
 #: A plan whose every line has a test.
 _GATE = """\
@@ -128,6 +134,74 @@ def test_all_that_a_context_may_say(folder: Path) -> None:
         Context(None, 1, SHARED_WEIGHTS, 0, zero_copy=(INPUT, OUTPUT), core=1),
         Context(None, 0, device_io=True, device="cuda", core=1),
     )
+
+
+def test_a_plan_of_conversations(folder: Path) -> None:
+    """Numbers that the file leaves out come from the options; each way to reuse is a key."""
+    file = _read(
+        folder,
+        """
+        [models]
+        base = { network = "decoder" }
+        lora = { network = "decoder", part = "adapter", number = 2 }
+        [conversation]
+        tokens = 512
+        common = 20
+        [contexts]
+        a = { model = "base", unified_cache = true }
+        b = { shared_prompt = "a" }
+        c = { sequence = "a" }
+        d = { restored_prompt = "a" }
+        e = { adapter = "a", model = "lora" }
+        """,
+        "talk.toml",
+    )
+    assert file.has_language_models
+    assert file.adapters == [file.models[1]]
+    assert file.models[1].source == LanguageRecipe(part="adapter", number=2)
+    conversation = file.checked_conversation(Conversation(1024, 120, 16, 96))
+    assert conversation == Conversation(512, 120, 16, 20)
+    models = [Model(model.name, "m", model.name) for model in file.models]
+    plan = file.plan("llama_cpp", models, 1, 3, conversation=conversation)
+    assert plan.contexts == (
+        Context(None, 0, unified_cache=True),
+        Context(None, 0, SHARED_PROMPT, 0),
+        Context(None, 0, SEQUENCE, 0),
+        Context(None, 0, RESTORED_PROMPT, 0),
+        Context(None, 1, ADAPTER, 0),
+    )
+    with pytest.raises(PlanFileError, match=r"contexts\.b.*for language models, and the plan has"):
+        file.plan("llama_cpp", models, 1, 3)
+    long = _read(
+        folder,
+        "[models]\nm = 'm.onnx'\n[conversation]\nprompt = 600\ntokens = 512\n"
+        "[contexts]\na = { model = 'm' }",
+    )
+    with pytest.raises(PlanFileError, match=r"line 3, conversation: .* 512 tokens has no room"):
+        long.checked_conversation(Conversation(1024, 120, 16, 96))
+
+
+def test_mistakes_about_conversations(folder: Path) -> None:
+    """Each is a sentence with its line and its key."""
+    context = "[contexts]\na = { model = 'm' }"
+    model = "[models]\nm = { network = 'decoder'%s }\n"
+    assert "line 2, models.m.size: decoder is a language model" in _refusal(
+        folder, model % ", size = 64" + context
+    )
+    assert "line 2, models.m.part: there is no part 'lora'" in _refusal(
+        folder, model % ", part = 'lora'" + context
+    )
+    assert "line 2, models.m.number: adapter 9 does not exist" in _refusal(
+        folder, model % ", part = 'adapter', number = 9" + context
+    )
+    tiny = "[models]\nm = { network = 'tiny', part = 'adapter' }\n"
+    assert "only a built-in language model has it" in _refusal(folder, tiny + context)
+    assert "line 4, conversation.tokens: 0 is not valid" in _refusal(
+        folder, model % "" + "[conversation]\ntokens = 0\n" + context
+    )
+    file = _read(folder, "cores = 2\n" + model % "" + context)
+    with pytest.raises(PlanFileError, match=r"line 1, cores: .* take turns"):
+        file.checked_conversation(Conversation(1024, 120, 16, 96))
 
 
 def test_the_same_in_json(folder: Path) -> None:

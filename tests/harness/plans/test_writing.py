@@ -9,11 +9,14 @@ import pytest
 
 from reusebench.harness.errors import UserError
 from reusebench.harness.measuring.models.model_sets import BuiltIn
+from reusebench.harness.model_request import default_recipes
 from reusebench.harness.plans.plan_file import PlanFile
 from reusebench.harness.plans.reading import read_plan_file
 from reusebench.harness.plans.writing import (
+    file_plan,
     machine_cores,
     plan_text,
+    scenario_plans,
     scenario_text,
     writable_scenario,
 )
@@ -80,6 +83,28 @@ def test_a_printed_scenario_is_its_plan(tmp_path: Path, scenario: Scenario, runt
     assert _plan_of(file, runtime) == replace(
         expected, scenario=file.name, baseline=file.scenarios[0]
     )
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [scenario for scenario in SCENARIOS if not suits(scenario.name, has_conversations=False)],
+    ids=lambda scenario: scenario.name,
+)
+def test_a_printed_scenario_of_language_models(tmp_path: Path, scenario: Scenario) -> None:
+    """Models, adapters, conversation and the shared cache are kept."""
+    if scenario.runs_once:
+        pytest.skip("cycles are no plan file")
+    runtime = "llama_cpp"
+    recipes = default_recipes(scenario, _STREAMS, runtime)
+    path = tmp_path / "p.toml"
+    path.write_text(scenario_text(scenario, runtime, recipes, _STREAMS, _CONTEXTS, 1))
+    file = read_plan_file(path)
+    assert file_plan(file, runtime, 1).conversation is not None
+    expected = scenario_plans(scenario, runtime, recipes, _STREAMS, _CONTEXTS, 1)[0]
+    assert replace(
+        file_plan(file, runtime, 1), scenario=scenario.name, baseline=scenario.baseline
+    ) == replace(expected, models=file_plan(file, runtime, 1).models)
+    assert [model.language_recipe for model in file.models] == list(recipes)
 
 
 def test_cycles_are_no_plan_file() -> None:
