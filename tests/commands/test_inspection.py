@@ -234,7 +234,7 @@ def test_a_language_model_with_windows(tmp_path: Path, reusebench: Reusebench) -
     }
     path = save_gguf(tmp_path / "net.gguf", keys={**KEYS, **window})
     shown = reusebench("models", "inspect", path).out
-    assert "window        512 tokens are kept by 3 of the layers" in shown
+    assert "window        512 tokens, in 3 of the layers: no more are kept with" in shown
     assert "f16                          2,048                 512" in shown
 
 

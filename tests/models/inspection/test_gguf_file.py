@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
+import subprocess
+import sys
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from reusebench.models.inspection.contents import GgufFacts
 from reusebench.models.inspection.gguf_file import read
 from reusebench.models.inspection.gguf_header import LongList, read_header
 from reusebench.models.inspection.gguf_types import FILE_TYPES, TENSOR_TYPES
+from tests.helpers.support import CHECKOUT
 from tests.models.inspection.gguf_files import KEYS, TensorSpec, gguf_bytes, save_gguf
 
 
@@ -322,3 +327,30 @@ def test_a_file_of_the_library(tmp_path: Path) -> None:
     sizes = {cache.type: cache.bytes_per_token for cache in facts.kv_cache}
     assert sizes["f16"] == recipe.shape.kv_bytes_per_token()
     assert (facts.layers, facts.context) == (recipe.shape.layers, recipe.shape.context)
+
+
+@pytest.mark.process
+def test_sizes_are_those_that_the_runtime_allocates(tmp_path: Path) -> None:
+    """For every type of the cache llama.cpp's account is the bytes of a token times the tokens."""
+    pytest.importorskip("gguf", reason="gguf writes the file: pip install gguf")
+    if find_spec("llama_cpp") is None:
+        pytest.skip("compared with llama.cpp: pip install llama-cpp-python")
+    from reusebench.models.language.gguf_writer import write_gguf
+    from reusebench.models.language.recipe import LanguageRecipe
+
+    path = tmp_path / "net.gguf"
+    write_gguf(LanguageRecipe("tiny_decoder"), path)
+    tokens = 512
+    expected = {cache.type: cache.bytes_per_token * tokens for cache in _facts(path).kv_cache}
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "tests.models.inspection.kv_bytes"),
+            *(str(path), str(tokens), *expected),
+        ],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == expected

@@ -175,9 +175,4 @@ def _gguf(facts: GgufFacts) -> _Answers:
         state = "the file tells of no keys and values; a recurrent model keeps a state instead"
         for scenario in ("sessions_unified", "sessions_shared_prompt"):
             answers[scenario] = (None, state)
-    elif facts.window_layers:
-        answers["sessions_shared_prompt"] = (
-            True,
-            "layers with a window keep no more than its tokens, shared or not",
-        )
     return answers
