@@ -52,7 +52,7 @@ $(VENV)/installed-docs: pyproject.toml
 
 # CI has every runtime that pip installs, too.
 $(VENV)/installed-ci: pyproject.toml
-	@$(INSTALL) all,dev,docs,runtimes
+	@$(INSTALL) all,dev,docs,runtimes,ort-genai,openvino-genai
 	@touch $(VENV)/installed $(VENV)/installed-dev $(VENV)/installed-docs $@
 
 # The report is written also if a configuration failed, which is a row of it, and after Ctrl-C.

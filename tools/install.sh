@@ -9,7 +9,7 @@ python=${PYTHON:-python3}
 uv=${UV:-uv}
 # Measured on x86-64 with Python 3.11; wheels for aarch64 are of the same size.
 case $extras in
-  all,dev,docs,runtimes) packages=132 download="370 MB" disk="1.5 GB" ;;
+  all,dev,docs,runtimes,ort-genai,openvino-genai) packages=135 download="390 MB" disk="1.6 GB" ;;
   all,dev) packages=95 download="220 MB" disk="950 MB" ;;
   all,runtimes) packages=48 download="230 MB" disk="900 MB" ;;
   all,docs) packages=62 download="180 MB" disk="650 MB" ;;

@@ -41,9 +41,8 @@ def files(row: RuntimeEntry) -> LanguageFiles:
     if kind not in KINDS:
         pytest.skip(f"the built-in language model is not made as {kind}")
     parts = [LanguageRecipe(name="tiny_decoder")]
-    if row.suffix == ".gguf":
-        parts += [LanguageRecipe("tiny_decoder", part="adapter", number=n) for n in (1, 2)]
-        parts += [LanguageRecipe("tiny_decoder", part="merged", number=n) for n in (1, 2)]
+    parts += [LanguageRecipe("tiny_decoder", part="adapter", number=n) for n in (1, 2)]
+    parts += [LanguageRecipe("tiny_decoder", part="merged", number=n) for n in (1, 2)]
     model, *others = map(str, ensure_language(kind, parts))
     return LanguageFiles(model, tuple(others[:2]), tuple(others[2:]))
 

@@ -6,9 +6,11 @@ import json
 import os
 from typing import Any, Dict, List, Sequence
 
+import openvino as ov
+
 from reusebench.measured.runtimes.base import AdapterError, NotSupported
-from reusebench.measured.runtimes.openvino_genai.options import TITLE
-from reusebench.measured.runtimes.option_words import refused, split
+from reusebench.measured.runtimes.openvino_genai.options import SCHEDULER, TITLE
+from reusebench.measured.runtimes.option_words import refused, split, unknown
 
 __all__ = [
     "check_file",
@@ -65,7 +67,7 @@ def config_of(model: str) -> Dict[str, Any]:
         if not isinstance(config["vocab_size"], int):
             raise ValueError("vocab_size is no number")
     except (KeyError, OSError, TypeError, ValueError) as error:
-        raise AdapterError("openvino_genai_no_config", path=path, error=str(error)) from None
+        raise AdapterError("openvino_genai_no_config", model=model, error=str(error)) from None
     return config
 
 
@@ -80,10 +82,19 @@ def failure_to_load(error: RuntimeError, model: str, options: Sequence[str] = ()
     """Return the error for OpenVINO's words: the option that they name, or the model."""
     text = _last_words(str(error))
     for option in options:
-        name = split(option)[0]
-        if name in text:
+        name, value = split(option)
+        if f"Unsupported property {name}" in text:
+            return unknown(TITLE, option, [*_writable(), *SCHEDULER])
+        # Some sentences have the value alone.
+        if name in text or text.endswith(f"from string {value}"):
             return refused(TITLE, option, text)
     return AdapterError("openvino_genai_load_failed", model=model, error=text)
+
+
+def _writable() -> List[str]:
+    """Return the names of the properties that an application may set."""
+    supported = ov.Core().get_property("CPU", "SUPPORTED_PROPERTIES")
+    return sorted(str(name) for name, access in supported.items() if "W" in str(access))
 
 
 def _last_words(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Dict, Sequence
 from reusebench.measured.runtimes.base import Conversation, NotSupported
 from reusebench.measured.runtimes.option_words import member, split, whole_number
 
-__all__ = ["BLOCK_TOKENS", "TITLE", "Options", "blocks_of"]
+__all__ = ["BLOCK_TOKENS", "SCHEDULER", "TITLE", "Options", "blocks_of"]
 
 TITLE = "OpenVINO GenAI"
 #: Tokens of a block of the cache on the CPU.
@@ -24,6 +24,7 @@ _BOOLEANS = {"0": False, "1": True}
 #: Members of SchedulerConfig; all other options are properties of the compiled model.
 _SCHEDULER_NUMBERS = ("max_num_batched_tokens", "max_num_seqs")
 _SCHEDULER_SWITCHES = ("dynamic_split_fuse",)
+SCHEDULER = (*_SCHEDULER_NUMBERS, *_SCHEDULER_SWITCHES)
 
 
 class Options:
