@@ -85,10 +85,9 @@ class SessionCosts:
         if sessions > 1:
             rest_bytes += self._further_rests(layout)
         over_base = kv_bytes + rest_bytes
-        loaded_bytes = alone.loaded_bytes + alone.load_transient_bytes - alone.kv_bytes
-        # Making a context for all sequences makes the cache of all, and reads the model before.
-        of_first = kv_bytes if layout.kind != CONTEXTS else kv_bytes / sessions
-        peak_over_base = max(over_base + alone.run_transient_bytes, loaded_bytes + of_first)
+        # A model is read before its cache is made: the peak meanwhile does not grow with that.
+        loading_bytes = alone.loaded_bytes + alone.load_transient_bytes
+        peak_over_base = max(over_base + alone.run_transient_bytes, loading_bytes)
         further_bytes = self._further(layout)
         token_ns = self._token_ns(layout)
         return SessionPrediction(
