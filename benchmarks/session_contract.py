@@ -14,9 +14,9 @@ cannot drop weights or code and read them again, as it would on a board whose me
 the process would run on, many times slower. So "does not run" means that the kernel kills it. The
 last column has what a process whose pages are not locked does with that limit.
 
-Pages of libraries that other processes had read before are charged to those. They are known when
-the runtime is imported, and the limit is set then, lower by as much. The model is a copy that
-nobody else has read.
+Pages of libraries that other processes had read before are charged to those. The run without a
+limit tells how many they are, and limits are lower by as much. The model is a copy that nobody else
+has read. A limit is set when the runtime has been imported.
 
 The margin is what a process has no page of: page tables and the kernel's own objects. It is stated
 and measured. The script needs the right to make control groups, which root has.
@@ -59,7 +59,7 @@ _LESS = 0.02
 #: and stacks, descriptors and counters of CPUs are some MiB.
 _PAGE_BYTES = 4096
 _PAGE_TABLES = 8 / _PAGE_BYTES
-_KERNEL_BYTES = 4 * _MIB
+_KERNEL_BYTES = 2 * _MIB
 #: The driver, in a process whose pages are locked once they are there if the flags say so.
 _DRIVER = """
 import ctypes, os, runpy, sys
@@ -97,6 +97,8 @@ class Outcome:
     end: str
     #: Pages of files that the kernel dropped and read again.
     refaulted_bytes: int = 0
+    #: Resident pages of files that are charged to others, at the end.
+    elsewhere_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -204,13 +206,14 @@ def _walked(
             return Outcome(False, peak_bytes, kernel_bytes, str(message["message"]["code"]))
         status = _status(process.pid)
         if message["phase"] == "imported" and limit_bytes is not None:
-            elsewhere = status["RssFile"] - group.mapped_bytes()
-            group.limit_to(limit_bytes - max(0, elsewhere))
+            group.limit_to(limit_bytes)
         peak_bytes = max(peak_bytes, status["VmHWM"])
         kernel_bytes = max(kernel_bytes, group.kernel_bytes())
         if message["phase"] == "steady":
-            refaulted_bytes = group.refaulted_bytes()
-            return Outcome(True, peak_bytes, kernel_bytes, "ran", refaulted_bytes)
+            elsewhere_bytes = max(0, status["RssFile"] - group.mapped_bytes())
+            return Outcome(
+                True, peak_bytes, kernel_bytes, "ran", group.refaulted_bytes(), elsewhere_bytes
+            )
         process.stdin.write(b"go\n")
         process.stdin.flush()
     code = process.wait()
@@ -273,15 +276,13 @@ def rows_of(model: Path, options: argparse.Namespace, storage: Path) -> Iterator
     for point in layouts_to_run(answer, options.layouts):
         layout = SessionLayout(point["kind"], tuple(point["options"]))
         plan = _plan(answer, layout, conversation, copy)
-        outcomes = []
         peak = point["peak_bytes"]
-        less_bytes = round(peak * (1 - _LESS))
-        for limit_bytes in (None, round(peak + margin_of(point)), less_bytes):
-            _forget(copy)
-            outcomes.append(run_in_group(plan, limit_bytes))
-        free, enough, less = outcomes
-        _forget(copy)
-        evicted = run_in_group(plan, less_bytes, is_locked=False)
+        free = _run(plan, copy, None)
+        less_bytes = round(peak * (1 - _LESS)) - free.elsewhere_bytes
+        enough_bytes = round(peak + margin_of(point)) - free.elsewhere_bytes
+        enough = _run(plan, copy, enough_bytes)
+        less = _run(plan, copy, less_bytes)
+        evicted = _run(plan, copy, less_bytes, is_locked=False)
         yield (
             model.stem,
             " ".join((layout.kind, *layout.options)),
@@ -302,6 +303,12 @@ def _plan(
     model = replace(recommended.models[0], path=str(file))
     demand = SessionDemand(_RUNTIME, model, answer["sessions"], conversation)
     return plan_of(layout, demand, demand.sessions, conversation, "contract")
+
+
+def _run(plan: Plan, model: Path, limit_bytes: int | None, is_locked: bool = True) -> Outcome:
+    """Run a plan, whose process is the first to read the model."""
+    _forget(model)
+    return run_in_group(plan, limit_bytes, is_locked)
 
 
 def _forget(file: Path) -> None:

@@ -19,7 +19,7 @@ from reusebench.fit.sessions.layouts import SessionDemand, SessionLayout, layout
 from reusebench.fit.sessions.prediction import SessionCosts
 from reusebench.fit.sessions.sample import Account
 from reusebench.fit.sessions.search import SessionChoice, SessionWish, choose
-from reusebench.fit.sessions.study import Case, SessionStudy
+from reusebench.fit.sessions.study import Case, SessionStudy, has_ended
 from reusebench.harness.errors import UserError
 from reusebench.harness.measuring.models.model_files import ModelFile
 from reusebench.harness.model_request import TIME_LIMIT_S, ModelRequest, resolve_model_sets
@@ -239,7 +239,7 @@ class _Measuring:
         limit_s = max(_FIRST_LIMIT_S, math.ceil(_PATIENCE * seconds))
         plan = recommended_plan(choice.recommended, self.study.demand)
         results, output = self.bench.run([plan], 1, ["--time-limit", str(limit_s)])
-        if not results or results[-1].outcome != "ok":
+        if not results or not has_ended(results[-1]):
             click.echo(output, err=True)
             failure = str(results[-1].failure) if results else "pytest did not measure it"
             raise UserError(f"the recommended layout could not be measured: {failure}")

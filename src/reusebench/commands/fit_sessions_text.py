@@ -118,7 +118,7 @@ def _all(answer: SessionsAnswer) -> Iterator[str]:
                 _speed(point.tokens_per_s),
                 _speed(point.alone_tokens_per_s),
                 "?" if point.prompts_s is None else f"{point.prompts_s:.1f} s",
-                _equality(point),
+                "equal" if point.has_equal_tokens else "others",
                 _layout(point),
             )
         )
@@ -131,12 +131,6 @@ def _all(answer: SessionsAnswer) -> Iterator[str]:
     )
     for reason in answer.refused:
         yield words(reason)
-
-
-def _equality(point: SessionPoint) -> str:
-    if point.has_equal_tokens is None:
-        return "?"
-    return "equal" if point.has_equal_tokens else "others"
 
 
 def _layout(point: SessionPoint) -> str:

@@ -53,8 +53,8 @@ class SessionPoint(msgspec.Struct, frozen=True, kw_only=True):
     #: Seconds to compute the prompts of all conversations, at the speed of the prompts that were
     #: measured.
     prompts_s: Optional[float]
-    #: Whether a short conversation gave the tokens of the runtime's defaults; None if unknown.
-    has_equal_tokens: Optional[bool]
+    #: Whether short conversations gave the tokens of the runtime's defaults.
+    has_equal_tokens: bool
 
 
 class SessionsAnswer(msgspec.Struct, frozen=True, kw_only=True):

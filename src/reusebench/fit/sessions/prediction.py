@@ -46,9 +46,11 @@ class SessionPrediction:
     alone_tokens_per_s: Optional[float]
     #: Time to compute the prompts of all conversations, one after the other.
     prompts_s: Optional[float]
+    #: Whether this kind was measured with these options; otherwise their effects were added.
+    is_measured: bool
     #: Whether its tokens were those of the runtime's defaults, in the short conversation that was
-    #: measured; None if that was not measured.
-    has_equal_tokens: Optional[bool]
+    #: measured. Numbers are added in another order in a cache that sequences share.
+    has_equal_tokens: bool
 
 
 class SessionCosts:
@@ -81,7 +83,7 @@ class SessionCosts:
         reference = self._alone(DEFAULT)
         alone = self._alone(layout)
         kv_bytes = self._kv(layout)
-        rest_bytes = alone.rest_bytes + self._per_token() * self._grown_depth(layout, 1)
+        rest_bytes = alone.rest_bytes + self._per_token(layout) * self._grown_depth(layout, 1)
         if sessions > 1:
             rest_bytes += self._further_rests(layout)
         over_base = kv_bytes + rest_bytes
@@ -99,15 +101,23 @@ class SessionCosts:
             tokens_per_s=1e9 / token_ns if token_ns else None,
             alone_tokens_per_s=1e9 / self._token_alone_ns(layout),
             prompts_s=sessions * self._wished.prompt / alone.prompt_tokens_per_s,
-            has_equal_tokens=alone.digest == reference.digest,
+            is_measured=self._two(layout) is not None,
+            has_equal_tokens=self._has_equal_tokens(layout),
         )
+
+    def _has_equal_tokens(self, layout: SessionLayout) -> bool:
+        """Whether options and kind gave the tokens of the defaults, together or each alone."""
+        wanted = self._alone(DEFAULT).digests
+        measured = [self._alone(layout)]
+        two = self._two(layout) or self._two(SessionLayout(layout.kind))
+        if two is not None:
+            measured.append(two)
+        return all(sample.digests == wanted for sample in measured)
 
     # Memory
 
-    def _sample(self, layout: SessionLayout, sessions: int, is_other: bool = False) -> Sample:
-        study = self._study
-        conversation = study.other_conversation if is_other else study.conversation
-        sample = study.sample(Case(layout, sessions, conversation))
+    def _sample(self, layout: SessionLayout, sessions: int) -> Sample:
+        sample = self._study.sample(Case(layout, sessions, self._study.conversation))
         if sample is None:
             raise KeyError(layout)
         return sample
@@ -120,15 +130,30 @@ class SessionCosts:
         """
         return self._sample(SessionLayout(CONTEXTS, layout.options), 1)
 
-    def _per_token(self) -> float:
-        """Return the bytes that a token more in a conversation adds, apart from its cache."""
-        one = self._sample(DEFAULT, 1)
-        other = self._sample(DEFAULT, 1, is_other=True)
+    def _two_lengths(self, layout: SessionLayout) -> tuple[Sample, Sample] | None:
+        """Return the figures of one conversation of the study's two lengths, with the options of
+        the layout; None if only one of them was measured.
+        """
+        options = SessionLayout(CONTEXTS, layout.options)
         study = self._study
-        tokens = _tokens(study.other_conversation) - _tokens(study.conversation)
-        if not tokens:
+        one = study.sample(Case(options, 1, study.conversation))
+        other = study.sample(Case(options, 1, study.other_conversation))
+        return (one, other) if one and other else None
+
+    @property
+    def _lengthened(self) -> int:
+        """The tokens that the other length has more; negative if it has fewer."""
+        return _tokens(self._study.other_conversation) - _tokens(self._study.conversation)
+
+    def _per_token(self, layout: SessionLayout) -> float:
+        """Return the bytes that a token more in a conversation adds, apart from its cache."""
+        lengths = self._two_lengths(layout) or self._two_lengths(DEFAULT)
+        if lengths is None:
+            raise KeyError(DEFAULT)
+        if not self._lengthened:
             return 0.0
-        return max(0.0, (other.rest_bytes - one.rest_bytes) / tokens)
+        one, other = lengths
+        return max(0.0, (other.rest_bytes - one.rest_bytes) / self._lengthened)
 
     def _grown_depth(self, layout: SessionLayout, sessions: int) -> int:
         """Return the tokens beyond the measured ones that an inference of `layout` looks over."""
@@ -154,15 +179,19 @@ class SessionCosts:
         sessions = self._study.demand.sessions
         measured = self._further_rest(layout)
         if layout.kind == CONTEXTS:
-            grown = self._per_token() * self._grown_depth(layout, 1)
+            grown = self._per_token(layout) * self._grown_depth(layout, 1)
             return (sessions - 1) * (measured + grown)
         pool_growth = self._grown_depth(layout, sessions) - self._grown_depth(layout, 1)
-        return (sessions - 1) * measured + self._per_token() * max(0, pool_growth)
+        return (sessions - 1) * measured + self._per_token(layout) * max(0, pool_growth)
+
+    def _two(self, layout: SessionLayout) -> Sample | None:
+        """Return the figures of two conversations in the layout, or of the only one."""
+        few = min(2, self._study.demand.sessions)
+        return self._study.sample(Case(layout, few, self._study.conversation))
 
     def _further_rest(self, layout: SessionLayout) -> float:
         """Return the bytes of the second conversation apart from its cache, as measured."""
-        conversation = self._study.conversation
-        two = self._study.sample(Case(layout, 2, conversation))
+        two = self._two(layout)
         if two is not None:
             return two.rest_bytes - self._alone(layout).rest_bytes
         plain = SessionLayout(layout.kind)
@@ -190,19 +219,17 @@ class SessionCosts:
 
     def _ns_per_depth(self, layout: SessionLayout) -> float:
         """Return the time that each earlier token adds to a token."""
-        options = SessionLayout(CONTEXTS, layout.options)
-        study = self._study
-        other = study.sample(Case(options, 1, study.other_conversation))
         factor = 1.0
-        if other is None:
+        lengths = self._two_lengths(layout)
+        if lengths is None:
             factor = self._alone(layout).token_ns / self._alone(DEFAULT).token_ns
-            options = DEFAULT
-            other = self._sample(DEFAULT, 1, is_other=True)
-        one = self._sample(options, 1)
-        tokens = _tokens(study.other_conversation) - _tokens(study.conversation)
-        if not tokens:
+            lengths = self._two_lengths(DEFAULT)
+        if lengths is None:
+            raise KeyError(DEFAULT)
+        if not self._lengthened:
             return 0.0
-        return max(0.0, factor * (other.token_ns - one.token_ns) / tokens)
+        one, other = lengths
+        return max(0.0, factor * (other.token_ns - one.token_ns) / self._lengthened)
 
     def _token_ns(self, layout: SessionLayout) -> float | None:
         """Return the time in which each conversation generates a token, while all do."""

@@ -40,8 +40,8 @@ class Sample:
     token_ns: float
     #: Median speed of computing a prompt.
     prompt_tokens_per_s: float
-    #: Checksum of the tokens that the first conversation generated.
-    digest: str
+    #: Checksums of the tokens that conversations generated, each once.
+    digests: frozenset[str]
 
     @property
     def kv_bytes(self) -> int:
@@ -90,7 +90,7 @@ def sample_of(barriers: Sequence[BarrierReading]) -> Sample:
         accounts=tuple(barrier.data.account for barrier in inferred),
         token_ns=statistics.median(token_times),
         prompt_tokens_per_s=statistics.median(prompts),
-        digest=inferred[0].data.digest,
+        digests=frozenset([barrier.data.digest for barrier in inferred]) | {*steady.data.digests},
     )
 
 

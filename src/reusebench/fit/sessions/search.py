@@ -12,9 +12,10 @@ from reusebench.fit.sessions.study import DEFAULT
 
 __all__ = ["UNSURE", "SessionCandidate", "SessionChoice", "SessionWish", "choose"]
 
-#: A prediction may be this share too small, of all memory that no account tells to the byte
-#: (benchmarks/session_contract.py).
+#: A prediction may be this share too small, of all memory that no account tells to the byte: of a
+#: layout whose kind was measured with its options, and of others (benchmarks/session_contract.py).
 UNSURE = 0.02
+_UNSURE_OF_SUMS = 0.05
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class SessionCandidate:
     @property
     def plus_minus_bytes(self) -> float:
         """The uncertainty of the peak: caches are exact."""
-        return UNSURE * (self.prediction.peak_bytes - self.prediction.kv_bytes)
+        share = UNSURE if self.prediction.is_measured else _UNSURE_OF_SUMS
+        return share * (self.prediction.peak_bytes - self.prediction.kv_bytes)
 
     @property
     def limited_bytes(self) -> float:
@@ -56,8 +58,8 @@ class SessionChoice:
     #: The layout of a context for each conversation, with the runtime's defaults.
     today: SessionCandidate
     #: The candidate with the least memory of those with the most exact cache that fit and are fast
-    #: enough; if none fits, the one with the least memory of those that are fast enough. None if
-    #: none is.
+    #: enough, those with equal tokens first; if none fits, the one with the least memory of those
+    #: that are fast enough. None if none is.
     recommended: Optional[SessionCandidate]
     #: All candidates, by memory.
     candidates: tuple[SessionCandidate, ...]
@@ -81,7 +83,11 @@ def choose(
     ranks = _ranks(demand.options)
     recommended = min(
         fitting,
-        key=lambda one: (ranks.index(one.layout.cache_type), one.prediction.peak_bytes),
+        key=lambda one: (
+            ranks.index(one.layout.cache_type),
+            not one.prediction.has_equal_tokens,
+            one.prediction.peak_bytes,
+        ),
         default=None,
     )
     return SessionChoice(

@@ -21,7 +21,7 @@ from reusebench.storage.fit_answer import FitShortage
 from reusebench.storage.result import BUSY_PERCENT, Failure, Result
 from reusebench.storage.trace import Trace, read_trace
 
-__all__ = ["DEFAULT", "Case", "SessionStudy"]
+__all__ = ["DEFAULT", "Case", "SessionStudy", "has_ended"]
 
 #: The layout that others are compared with.
 DEFAULT = SessionLayout()
@@ -131,7 +131,7 @@ class SessionStudy:
         for result in results:
             plan = _nameless(result.plan)
             self.results[plan] = result
-            if result.outcome != "ok":
+            if not has_ended(result):
                 continue
             trace = read_trace(storage, result.repeats[0].trace, Trace)
             if trace is not None:
@@ -148,7 +148,7 @@ class SessionStudy:
     def failure(self, case: Case) -> Failure | None:
         """Return the failure of a measured case; None if it has none."""
         result = self.results.get(self._key(case))
-        return result.failure if result else None
+        return result.failure if result and not has_ended(result) else None
 
     def _key(self, case: Case) -> Plan:
         return _nameless(self.plan(case))
@@ -174,6 +174,11 @@ class SessionStudy:
     def is_busy(self) -> bool:
         """Whether other work had too much of the CPUs for speeds to be relied on."""
         return self.busy_percent > BUSY_PERCENT
+
+
+def has_ended(result: Result) -> bool:
+    """Whether the processes of a result came to their end: other tokens refuse no layout."""
+    return result.outcome in ("ok", "outputs_differ")
 
 
 def _nameless(plan: Plan) -> Plan:
