@@ -63,15 +63,21 @@ def sample_of(case: Case) -> Sample:
     return Sample(
         base_bytes=BASE,
         steady_bytes=memory,
-        last_bytes=0,
+        last_bytes=OF_CONTEXT + SCRATCH * case.depth + kv_bytes(case) // case.sessions,
         loaded_bytes=WEIGHTS + kv_bytes(case) // case.sessions,
         load_transient_bytes=50_000,
         run_transient_bytes=0,
-        accounts=({"kv_cache_bytes": kv_bytes(case)},),
+        accounts=_accounts(case),
         token_ns=token_ns(case),
         prompt_tokens_per_s=100.0,
         digests=frozenset({"same" if case.layout.cache_type is None else "other"}),
     )
+
+
+def _accounts(case: Case) -> tuple[dict[str, int], ...]:
+    if case.layout.kind != CONTEXTS:
+        return ({"kv_cache_bytes": kv_bytes(case)}, *[{}] * (case.sessions - 1))
+    return ({"kv_cache_bytes": kv_bytes(case) // case.sessions},) * case.sessions
 
 
 def measured_study(demand: SessionDemand, *failing: str) -> SessionStudy:

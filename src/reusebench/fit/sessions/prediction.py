@@ -5,8 +5,8 @@ Memory is the sum of
 - the process with the runtime imported, measured;
 - caches, by the runtime's own account of the very layout, which is exact;
 - the rest: weights, vocabulary, scratch and what the runtime keeps for a context. It is measured
-  for one and for two short conversations. What a longer one adds to it, in scratch and in lists of
-  tokens, is a line through two lengths.
+  for one short conversation and for several. What a longer one adds to it, in scratch and in lists
+  of tokens, is a line through two lengths.
 
 The time of a token is a line through the two lengths, too, since attention looks over all earlier
 tokens. For several sequences it is measured with all of them, of few tokens, and each adds what its
@@ -101,7 +101,7 @@ class SessionCosts:
             tokens_per_s=1e9 / token_ns if token_ns else None,
             alone_tokens_per_s=1e9 / self._token_alone_ns(layout),
             prompts_s=sessions * self._wished.prompt / alone.prompt_tokens_per_s,
-            is_measured=self._two(layout) is not None,
+            is_measured=self._several(layout) is not None,
             has_equal_tokens=self._has_equal_tokens(layout),
         )
 
@@ -109,18 +109,12 @@ class SessionCosts:
         """Whether options and kind gave the tokens of the defaults, together or each alone."""
         wanted = self._alone(DEFAULT).digests
         measured = [self._alone(layout)]
-        two = self._two(layout) or self._two(SessionLayout(layout.kind))
-        if two is not None:
-            measured.append(two)
+        several = self._several(layout) or self._several(SessionLayout(layout.kind))
+        if several is not None:
+            measured.append(several)
         return all(sample.digests == wanted for sample in measured)
 
     # Memory
-
-    def _sample(self, layout: SessionLayout, sessions: int) -> Sample:
-        sample = self._study.sample(Case(layout, sessions, self._study.conversation))
-        if sample is None:
-            raise KeyError(layout)
-        return sample
 
     def _alone(self, layout: SessionLayout) -> Sample:
         """Return the figures of one conversation with the options of the layout.
@@ -128,7 +122,11 @@ class SessionCosts:
         Options that were not measured together are not known to be independent: the largest of
         their effects would be a guess. The study measures them before they are recommended.
         """
-        return self._sample(SessionLayout(CONTEXTS, layout.options), 1)
+        options = SessionLayout(CONTEXTS, layout.options)
+        sample = self._study.sample(Case(options, 1, self._study.conversation))
+        if sample is None:
+            raise KeyError(options)
+        return sample
 
     def _two_lengths(self, layout: SessionLayout) -> tuple[Sample, Sample] | None:
         """Return the figures of one conversation of the study's two lengths, with the options of
@@ -184,22 +182,30 @@ class SessionCosts:
         pool_growth = self._grown_depth(layout, sessions) - self._grown_depth(layout, 1)
         return (sessions - 1) * measured + self._per_token(layout) * max(0, pool_growth)
 
-    def _two(self, layout: SessionLayout) -> Sample | None:
-        """Return the figures of two conversations in the layout, or of the only one."""
-        few = min(2, self._study.demand.sessions)
-        return self._study.sample(Case(layout, few, self._study.conversation))
+    def _several(self, layout: SessionLayout) -> Sample | None:
+        """Return the figures of several conversations in the layout; None if not measured."""
+        return self._study.sample(self._study.several(layout))
 
     def _further_rest(self, layout: SessionLayout) -> float:
-        """Return the bytes of the second conversation apart from its cache, as measured."""
-        two = self._two(layout)
-        if two is not None:
-            return two.rest_bytes - self._alone(layout).rest_bytes
+        """Return the bytes of a further conversation apart from its cache, as measured."""
+        several = self._several(layout)
+        if several is not None:
+            return self._further_rest_in(several, layout)
         plain = SessionLayout(layout.kind)
-        further = self._sample(plain, 2).rest_bytes - self._alone(DEFAULT).rest_bytes
+        several = self._several(plain)
+        if several is None:
+            raise KeyError(plain)
+        further = self._further_rest_in(several, plain)
         if layout.kind == CONTEXTS:
-            # The options change the second context as they change the first.
+            # The options change further contexts as they change the first.
             further += self._alone(layout).rest_bytes - self._alone(DEFAULT).rest_bytes
         return further
+
+    def _further_rest_in(self, several: Sample, layout: SessionLayout) -> float:
+        """Return the same of one measured layout."""
+        if layout.kind == CONTEXTS:
+            return several.last_bytes - several.accounts[-1].get(KV_CACHE, 0)
+        return several.rest_bytes - self._alone(layout).rest_bytes
 
     def _further(self, layout: SessionLayout) -> float:
         """Return the bytes of one conversation more."""

@@ -33,6 +33,10 @@ _LONGER_PROMPT = 1024
 _GENERATED = 8
 #: Prompt of the plan that has all conversations: it is measured for its speed alone.
 _SHORT_PROMPT = 32
+#: Conversations of plans that tell what one more takes. A second context uses heap that loading the
+#: model has left; a third one does not.
+_SEVERAL = 2
+_SEVERAL_CONTEXTS = 3
 #: Caches have whole blocks of this many tokens in llama.cpp; a conversation of them fills its own.
 _BLOCK = 256
 
@@ -91,22 +95,26 @@ class SessionStudy:
 
     def plain_cases(self) -> list[Case]:
         """Return the cases of the default options, alone and with one option or kind changed."""
-        few = min(2, self.demand.sessions)
         cases = [
-            Case(DEFAULT, few, self.conversation),
+            Case(DEFAULT, 1, self.conversation),
             Case(DEFAULT, 1, self.other_conversation),
         ]
-        if few > 1:
-            cases.append(Case(DEFAULT, 1, self.conversation))
+        if self.demand.sessions > 1:
+            cases.append(self.several(DEFAULT))
         for layout in layouts_of(self.demand):
             if layout.kind == CONTEXTS and len(layout.options) == 1:
                 cases.append(Case(layout, 1, self.conversation))
             elif layout.kind != CONTEXTS and not layout.options:
-                cases.append(Case(layout, few, self.conversation))
-        if self.demand.sessions > few:
+                cases.append(self.several(layout))
+        if self.demand.sessions > _SEVERAL:
             together = SessionLayout(SEQUENCES)
             cases.append(Case(together, self.demand.sessions, self.short_conversation))
         return [case for case in cases if self._is_possible(case)]
+
+    def several(self, layout: SessionLayout) -> Case:
+        """Return the case of a layout with several conversations, of which there may be one."""
+        sessions = _SEVERAL_CONTEXTS if layout.kind == CONTEXTS else _SEVERAL
+        return Case(layout, min(sessions, self.demand.sessions), self.conversation)
 
     def _is_possible(self, case: Case) -> bool:
         shares_prompt = case.layout.kind == "shared_prompt"
@@ -115,9 +123,8 @@ class SessionStudy:
     def cases_of(self, layout: SessionLayout) -> list[Case]:
         """Return the cases that have all of a layout: its kind with its options."""
         alone = SessionLayout(CONTEXTS, layout.options)
-        few = min(2, self.demand.sessions)
         return [
-            Case(layout, few, self.conversation),
+            self.several(layout),
             Case(alone, 1, self.conversation),
             Case(alone, 1, self.other_conversation),
         ]
