@@ -9,7 +9,14 @@ import pytest
 from reusebench.harness.measuring.outputs import Comparison, Outputs
 from reusebench.harness.measuring.repeat import Repeat
 from reusebench.measured.messages import Message
-from reusebench.measured.plan import Model, Plan, Streams, Video
+from reusebench.measured.plan import (
+    SHARED_PROMPT,
+    Conversation,
+    Model,
+    Plan,
+    Streams,
+    Video,
+)
 from reusebench.storage.result import Result
 from reusebench.targets.barriers import StepData
 from tests.helpers.support import barrier, known
@@ -123,3 +130,28 @@ def test_differences_within_a_result_are_told_as_such(info: Result) -> None:
     assert failure.message == Message(
         "outputs_differ_within", {"model": model.name, "digests": "1, 2"}
     )
+
+
+def test_tokens_of_other_batches_may_differ(info: Result) -> None:
+    """Conversations that share a context or a prompt may have other tokens: that is told, and they
+    are no reference; those in contexts of their own must be equal.
+    """
+    outputs = Outputs(_equal)
+    model = info.models[0].digest
+    conversation = Conversation(64, 8, 2, 4)
+    plan = replace(info.plan, schedule=None, conversation=conversation)
+    alone = changed(info, plan=plan, frames=(), output_digests={model: ("a",)})
+    *contexts, last = plan.contexts
+    shared = replace(last, mechanism=SHARED_PROMPT)
+    together = replace(plan, contexts=(*contexts, shared))
+    others = changed(alone, plan=together, output_digests={model: ("a", "b")})
+    told = Comparison(None, {model: Message("tokens_vary_by_batches")})
+    assert outputs.compare(others, []) == told
+    assert outputs.compare(alone, []) == Comparison()
+    assert outputs.compare(others, []) == told
+    assert outputs.compare(changed(others, output_digests={model: ("a",)}), []) == Comparison()
+    wrong = outputs.compare(changed(alone, output_digests={model: ("b",)}), [])
+    assert known(wrong.failure).kind == "outputs_differ"
+    longer = replace(plan, conversation=replace(conversation, generated=3))
+    other_turn = changed(alone, plan=longer, output_digests={model: ("b",)})
+    assert outputs.compare(other_turn, []) == Comparison()
