@@ -24,7 +24,7 @@ __all__ = ["check_can_make", "ensure_language", "fill"]
 #: Program that makes files.
 _MAKER = "reusebench.models.language.maker"
 #: Module that makes a kind of files, and the extra that installs it; others need none.
-_NEEDED = {GGUF: ("gguf", "llama"), OPENVINO: ("openvino", "openvino_genai")}
+_NEEDED = {GGUF: ("gguf", "llama"), OPENVINO: ("openvino", "openvino-genai")}
 #: File in the cache with the sizes of all files of a model; its name begins with the model's.
 _SIZES = ".sizes"
 
