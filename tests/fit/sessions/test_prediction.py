@@ -59,10 +59,11 @@ def test_memory_without_accounts() -> None:
         assert prediction.application_bytes == pytest.approx(BASE + peak_bytes(case), rel=1e-3)
 
 
+@pytest.mark.parametrize("sessions", [2, 4])
 @pytest.mark.parametrize("kind", [CONTEXTS, SEQUENCES])
-def test_speed_with_full_contexts(kind: str) -> None:
+def test_speed_with_full_contexts(kind: str, sessions: int) -> None:
     """Contexts take turns; sequences generate together; earlier tokens take their time."""
-    demand = demand_of()
+    demand = demand_of(sessions)
     costs = SessionCosts(measured_study(demand), _accounts(demand))
     case = Case(SessionLayout(kind), demand.sessions, demand.conversation)
     time_ns = token_ns(case) * (demand.sessions if kind == CONTEXTS else 1)

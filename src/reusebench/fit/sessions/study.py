@@ -106,10 +106,10 @@ class SessionStudy:
                 cases.append(Case(layout, 1, self.conversation))
             elif layout.kind != CONTEXTS and not layout.options:
                 cases.append(self.several(layout))
-        if self.demand.sessions > _SEVERAL:
+        if self.demand.sessions > 1:
             together = SessionLayout(SEQUENCES)
             cases.append(Case(together, self.demand.sessions, self.short_conversation))
-        return [case for case in cases if self._is_possible(case)]
+        return list(dict.fromkeys(case for case in cases if self._is_possible(case)))
 
     def several(self, layout: SessionLayout) -> Case:
         """Return the case of a layout with several conversations, of which there may be one."""
