@@ -700,7 +700,7 @@ def test_preparing_may_fail_too(tmp_path: Path, script: str, kind: str, message:
 
 
 def test_cycles_have_no_blocks_that_threads_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The heap of cycles is exact; settings of the user stand before ours, those of the target instead."""
+    """The heap of cycles is exact; the user's settings stay, and those of a target are its own."""
     monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=2")
     exact = THIS_INTERPRETER.with_exact_heap().environment["GLIBC_TUNABLES"]
     assert exact == "glibc.malloc.arena_max=2:glibc.malloc.tcache_count=0"
