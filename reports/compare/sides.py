@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from reusebench.reports.compare.changes import CONFIDENCE, Change, Changes, Differing, Unmeasured
 from reusebench.storage.runs import Run
@@ -86,17 +86,28 @@ def on_one_side(unmeasured: Iterable[Unmeasured]) -> Iterator[str]:
         else:
             only["base" if each.base else "head"].append(each)
     yield from _listed(lines)
+    namesakes = set.intersection(*(set(map(_name, lonely)) for lonely in only.values()))
     for name, lonely in only.items():
         if lonely:
-            yield f"only in the {name}: {_summed_up(lonely)}"
+            yield f"only in the {name}: {_summed_up(lonely, namesakes)}"
 
 
-def _summed_up(lonely: Sequence[Unmeasured]) -> str:
-    """Return the first names of each runtime, and the number of the others."""
+def _name(unmeasured: Unmeasured) -> tuple[str, str]:
+    configuration = unmeasured.subject.configuration
+    return configuration.runtime, configuration.name
+
+
+def _summed_up(lonely: Sequence[Unmeasured], namesakes: Collection[tuple[str, str]]) -> str:
+    """Return the first names of each runtime, and the number of the others; those that are on the
+    other side too, with other contexts or tokens, are told in full.
+    """
     names: dict[str, dict[str, None]] = {}
     for each in lonely:
         configuration = each.subject.configuration
-        name = each.subject.named(configuration.name)
+        name = configuration.name
+        if _name(each) in namesakes:
+            name = f"{name} ({configuration.detail}, {', '.join(configuration.models)})"
+        name = each.subject.named(name)
         names.setdefault(configuration.runtime, {})[name] = None
     parts = []
     for runtime, members in names.items():

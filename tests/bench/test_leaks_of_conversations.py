@@ -1,4 +1,4 @@
-"""Leaks of conversations with language models are found and sized; without leaks nothing is told."""
+"""Leaks of conversations are found and sized; without leaks nothing is told."""
 
 from __future__ import annotations
 

@@ -22,7 +22,16 @@ from reusebench.scenarios.catalogue import (
     scenarios_of,
 )
 from reusebench.storage.result import Result
-from tests.reports.stored import MIB, MODELS, changed, result, with_speed, with_steady, write_run
+from tests.reports.stored import (
+    MIB,
+    MODELS,
+    changed,
+    result,
+    with_memory,
+    with_speed,
+    with_steady,
+    write_run,
+)
 
 __all__ = [
     "ALL_PER_S",
@@ -94,6 +103,9 @@ def sessions_result(
         digest="q4" * 4 if options else "00000001",
     )
     info = changed(info, runtime="llama_cpp", cores=1, runtime_accounts=tuple(accounts))
+    for name in ("kv_cache_bytes", "scratch_bytes"):
+        size = sum(account.get(name, 0) for account in accounts)
+        info = with_memory(info, **{name: [size] * 3})
     files = WEIGHTS * len({plan.contexts[index].model for index, one in enumerate(accounts) if one})
     if scenario == "sessions_adapters":
         files = WEIGHTS

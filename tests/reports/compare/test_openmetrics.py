@@ -109,6 +109,7 @@ def test_every_metric_has_its_unit(runs: list[Run]) -> None:
         "bytes",
         "seconds",
         "inferences_per_second",
+        "tokens_per_second",
         "ratio",
     }
     values = {name: value for (name, _, _), value in samples(text).items()}
