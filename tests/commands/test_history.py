@@ -167,7 +167,7 @@ def test_boards_are_series_of_their_own(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--only", "fill_dup"], "throughput, .* of fill_dup. Name others .*stored are: full_dup, "),
+        (["--only", "fill_dup"], "throughput, .* of fill_dup. Name others .*stored are: full_dup"),
         (["--metric", "memory"], "there is no metric 'memory'; the nearest is npu_memory"),
         (["--metric", "npu_memory"], "no run has figures of npu_memory"),
         (["--storage", "{folder}/none"], "no storage at .*none"),

@@ -17,7 +17,10 @@ _KEPT: list[Any] = []
 
 
 def _keep_contexts() -> None:
-    NativeContext.close_session = lambda self, _: _KEPT.append(self)  # type: ignore[method-assign]
+    def keep(self: NativeContext, session: Any) -> None:
+        _KEPT.append((self, session))
+
+    NativeContext.close_session = keep  # type: ignore[method-assign]
 
 
 def _keep_states() -> None:
@@ -31,12 +34,13 @@ def _keep_states() -> None:
     NativeContext.hold = hold_and_save  # type: ignore[method-assign]
 
 
-_KINDS = {"contexts": _keep_contexts, "turns": _keep_states, "nothing": lambda: None}
+_KINDS = {"contexts": _keep_contexts, "turns": _keep_states}
 
 
 def main() -> int:
     """Serve a command as the driver does, and return the exit code."""
-    _KINDS[sys.argv[1]]()
+    if sys.argv[1] in _KINDS:
+        _KINDS[sys.argv[1]]()
     return driver.main()
 
 
