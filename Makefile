@@ -7,12 +7,14 @@ STORAGE ?=
 UV      ?= uv
 BIN     := $(VENV)/bin
 
-.PHONY: help install bench bench-megengine bench-runtimes quick types lint test test-all wheel benchmarks docs pins clean
+.PHONY: help install bench bench-llm bench-megengine bench-runtimes quick types lint test test-all wheel benchmarks docs pins clean
 
 ## To measure
 ##   make bench           install, run pytest bench/, write the report; ARGS="--quick" is passed on to pytest,
 ##                        STORAGE=DIR keeps the results there instead of in .benchmarks/BOARD
 ##   make bench-runtimes  the same with every runtime that pip installs: ONNX Runtime, ncnn, MNN, LiteRT, OpenVINO
+##   make bench-llm       what conversations with language models cost, with llama.cpp (built once: 6 minutes on two cores),
+##                        ONNX Runtime GenAI and OpenVINO GenAI
 ##   make bench-megengine the same with ONNX Runtime and MegEngine Lite; needs python3.8, 3.9 or 3.10 in the path
 ##
 ## To change the project (CONTRIBUTING.md has the time that each takes)
@@ -50,7 +52,7 @@ $(VENV)/installed-docs: pyproject.toml
 	@$(INSTALL) all,docs
 	@touch $(VENV)/installed $@
 
-# CI has every runtime that pip installs, too.
+# CI has every runtime that has wheels, too.
 $(VENV)/installed-ci: pyproject.toml
 	@$(INSTALL) all,dev,docs,runtimes,ort-genai,openvino-genai
 	@touch $(VENV)/installed $(VENV)/installed-dev $(VENV)/installed-docs $@
@@ -66,6 +68,11 @@ bench: $(VENV)/installed
 bench-megengine: $(VENV)/installed
 	@$(BIN)/reusebench models install megengine
 	@$(MAKE) --no-print-directory bench ARGS="--runtime onnxruntime --runtime megengine_lite $(ARGS)"
+
+bench-llm: $(VENV)/installed
+	@tools/llama.sh $(VENV)
+	@$(INSTALL) all,llm
+	@$(MAKE) --no-print-directory bench ARGS="-k sessions $(ARGS)"
 
 bench-runtimes: $(VENV)/installed
 	@$(INSTALL) all,runtimes

@@ -1,4 +1,4 @@
-"""The jobs that must pass before a change lands: `bash .ci/run [JOB...]`, all by default.
+"""The jobs that must pass before a change lands: `bash .ci/run [JOB...]`, by default all but llama.
 
 --list prints their names. Each job can run alone: the set-ups that it needs (the environment, a
 browser) run first, once for all jobs. Jobs run side by side, one more than there are CPUs. The
@@ -56,6 +56,14 @@ make --no-print-directory bench STORAGE=out/ci/storage \\
   ARGS="--quick --runtime onnxruntime -k test_ --repeats 2 --streams 2 --contexts 2"
 .venv/bin/python .ci/check_report.py out/report
 """
+# What only runs with llama.cpp, which is built once, into the user's cache.
+_LLAMA = """
+tools/llama.sh .venv
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[llama]"
+.venv/bin/python -m pytest -n 2 --dist loadfile tests/measured/runtimes/test_conversations.py \\
+  tests/measured/runtimes/test_llama_cpp_*.py tests/snippets/test_llama_cpp_snippets.py \\
+  tests/models/language tests/bench/test_sessions*.py
+"""
 # The page in a browser, the tutorial and the preload library do not depend on the Python.
 _TESTS_OF_PYTHON = """
 make --no-print-directory test-all PYTHON={python} VENV=.venv-{python} \\
@@ -98,6 +106,8 @@ _JOBS = (
         is_large=True,
     ),
 )
+#: Jobs that run only if they are named.
+_ON_REQUEST = (Job("llama", _LLAMA, needs=("environment",), is_large=True),)
 
 
 @dataclass
@@ -144,9 +154,10 @@ class _Running:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the jobs, and return 1 if one has failed."""
-    every = {job.name: job for job in (*_JOBS, *_jobs_of_other_pythons())}
+    default = [job.name for job in (*_JOBS, *_jobs_of_other_pythons())]
+    every = {job.name: job for job in (*_JOBS, *_jobs_of_other_pythons(), *_ON_REQUEST)}
     parser = argparse.ArgumentParser("bash .ci/run", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="JOB", help=f"default: all: {' '.join(every)}")
+    parser.add_argument("names", nargs="*", metavar="JOB", help=f"default: {' '.join(default)}")
     parser.add_argument("--list", action="store_true", help="name the jobs, and run none")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in every]
@@ -156,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(every))
         return 0
     begin_s = time.monotonic()
-    failed = _run([every[name] for name in options.names or every])
+    failed = _run([every[name] for name in options.names or default])
     words = f"failed: {' '.join(failed)}" if failed else "all have passed"
     print(f"-- {time.monotonic() - begin_s:.0f} s in all; {words}", flush=True)
     return 1 if failed else 0

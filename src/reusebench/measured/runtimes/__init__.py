@@ -228,7 +228,8 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         "llama.cpp",
         "reusebench.measured.runtimes.llama_cpp.adapter",
         "llama_cpp",
-        "pip install llama-cpp-python (it is built from source: 6 to 12 minutes on two cores)",
+        "pip install llama-cpp-python (built from source, 6 to 12 minutes on two cores); in a"
+        " checkout make bench-llm builds it once",
         device="cpu",
         suffixes=(".gguf",),
         reader="reusebench.models.inspection.gguf_file",

@@ -92,4 +92,4 @@ class Batch:
             raise AdapterError("llama_cpp_cache_full", tokens=positions[-1] + 1)
         if code != 0:
             kind = OutOfMemory if code == _NO_MEMORY else AdapterError
-            raise kind("llama_cpp_decode_failed", code=code, error=self._library.words())
+            raise kind("llama_cpp_decode_failed", code=code, error=self._library.reason())

@@ -13,7 +13,13 @@ from reusebench.measured.runtimes.llama_cpp.library import Library
 __all__ = ["adapter_failure", "context_failure", "model_failure"]
 
 #: Phrases of the library for a lack of memory.
-_NO_MEMORY = ("failed to allocate", "unable to allocate", "annot allocate memory", "bad_alloc")
+_NO_MEMORY = (
+    "insufficient memory",
+    "failed to allocate",
+    "unable to allocate",
+    "annot allocate memory",
+    "bad_alloc",
+)
 #: Phrases for a file that ends before its header or its tensors do.
 _CUT_SHORT = (
     "failed to read key-value",
@@ -39,7 +45,7 @@ def model_failure(library: Library, path: str) -> AdapterError:
     """Return the error for a model file that the library does not load."""
     words = library.words()
     if any(phrase in words for phrase in _NO_MEMORY):
-        return OutOfMemory("llama_cpp_no_memory_for_model", model=path, error=words)
+        return OutOfMemory("llama_cpp_no_memory_for_model", model=path, error=library.reason())
     return _file_failure(path) or _parts_failure(path, words) or _failure_by(library, path, words)
 
 
@@ -47,7 +53,7 @@ def adapter_failure(library: Library, path: str, model: str) -> AdapterError:
     """Return the error for an adapter that the library does not load over a model."""
     words = library.words()
     if any(phrase in words for phrase in _NO_MEMORY):
-        return OutOfMemory("llama_cpp_no_memory_for_model", model=path, error=words)
+        return OutOfMemory("llama_cpp_no_memory_for_model", model=path, error=library.reason())
     if "expect general.type to be 'adapter'" in words:
         return AdapterError("llama_cpp_no_adapter", adapter=path)
     if "maybe wrong base model" in words:
@@ -59,7 +65,7 @@ def context_failure(library: Library, path: str) -> AdapterError:
     """Return the error for a context that the library does not make of a model."""
     words = library.words()
     kind = OutOfMemory if any(phrase in words for phrase in _NO_MEMORY) else AdapterError
-    return kind("llama_cpp_no_context", model=path, error=words)
+    return kind("llama_cpp_no_context", model=path, error=library.reason())
 
 
 def _file_failure(path: str) -> Optional[AdapterError]:
@@ -118,4 +124,4 @@ def _failure_by(library: Library, path: str, words: str) -> AdapterError:
     key = _KEY.search(words)
     if key:
         return AdapterError("llama_cpp_key_missing", path=path, key=key.group(1))
-    return AdapterError("llama_cpp_refused", path=path, error=words)
+    return AdapterError("llama_cpp_refused", path=path, error=library.reason())

@@ -19,11 +19,9 @@ __all__ = ["Library"]
 
 _PACKAGE = "llama_cpp"
 _VERSION = re.compile(r"^__version__ = \"(.+)\"", re.MULTILINE)
-#: Level of a warning (ggml.h: GGML_LOG_LEVEL_WARN); errors are above it, continued lines too.
-_WARNING = 3
+#: Level of an error (ggml.h: GGML_LOG_LEVEL_ERROR).
 _ERROR = 4
 _KEPT_LINES = 16
-_SAYS_NOTHING = "failed to load model"
 
 
 class Library:
@@ -31,6 +29,8 @@ class Library:
 
     def __init__(self) -> None:
         folder = _folder()
+        # Otherwise a crash forks a debugger in the measured process.
+        os.environ.setdefault("GGML_NO_BACKTRACE", "1")
         self.version = _version(folder)
         self.api: Any = _declarations(folder)
         #: The library for names that the package does not declare.
@@ -42,7 +42,7 @@ class Library:
         self.api.llama_backend_init()
 
     def _keep(self, level: int, text: bytes, _data: Any) -> None:
-        if level in (_WARNING, _ERROR):
+        if level == _ERROR:
             self._lines.append(text.decode(errors="replace").strip())
 
     def forget_words(self) -> None:
@@ -50,10 +50,15 @@ class Library:
         self._lines.clear()
 
     def words(self) -> str:
-        """Return the warnings and errors since forget_words(), without the names of functions."""
-        lines = [line.partition(": ")[2] or line for line in self._lines]
-        telling = [line for line in lines if line != _SAYS_NOTHING]
-        return "; ".join(dict.fromkeys(telling)).rstrip(". ") or "no reason given"
+        """Return the errors since forget_words()."""
+        return "; ".join(self._lines)
+
+    def reason(self) -> str:
+        """Return the first of these errors, which later ones follow from."""
+        for line in self._lines:
+            # It begins with the name of a function.
+            return (line.partition(": ")[2] or line).rstrip(". ")
+        return "no reason given"
 
 
 def _folder() -> str:
