@@ -10,7 +10,7 @@ uv=${UV:-uv}
 # Measured on x86-64 with Python 3.11; wheels for aarch64 are of the same size.
 case $extras in
   all,dev,docs,runtimes,ort-genai,openvino-genai) packages=135 download="390 MB" disk="1.6 GB" ;;
-  all,llm) packages=50 download="330 MB" disk="1.2 GB" ;;
+  all,llm) packages=53 download="240 MB" disk="900 MB" ;;
   all,dev) packages=95 download="220 MB" disk="950 MB" ;;
   all,runtimes) packages=48 download="230 MB" disk="900 MB" ;;
   all,docs) packages=62 download="180 MB" disk="650 MB" ;;

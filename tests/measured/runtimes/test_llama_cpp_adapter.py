@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,7 @@ def test_a_cache_takes_what_its_type_says(llama: Runtime, files: list[str], kind
     ],
 )
 def test_tokens_of_several_conversations(
-    llama: Runtime, files: list[str], memory: dict[str, int], tokens: int
+    llama: Runtime, files: list[str], memory: dict[str, Any], tokens: int
 ) -> None:
     """A part for each is rounded up, a unified cache once; common tokens are in it once."""
     account = llama.estimate(files[0], replace(_MEMORY, **memory))
