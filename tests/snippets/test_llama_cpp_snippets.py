@@ -63,7 +63,7 @@ def _plan(scenario: str, files: list[Path], contexts: list[Context]) -> Plan:
         tuple(contexts),
         cores=1,
         rounds=2,
-        conversation=Conversation(300, 24, 6, 16),
+        conversation=Conversation(300, 24, 24, 16),
     )
 
 
