@@ -276,7 +276,7 @@ def _print_table(
         table.add_column(texts("terminal_scenario"), overflow="fold", min_width=_NAME)
         _add_number_columns(table, shown, texts)
         for row in rows:
-            names = texts("scenario_and_id", name=name_in_words(row, texts), id=row.scenario)
+            names = texts("scenario_and_id", name=name_in_words(row, texts, rows), id=row.scenario)
             table.add_row(Text(names), *(cell(row) for cell in shown.values()))
         least, most = Measurement.get(console, console.options.update(width=_MOST), table)
         if not console.is_terminal or least <= console.width or len(shown) == 1:

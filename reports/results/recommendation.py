@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from reusebench.reports.results.model_names import short_name
 from reusebench.reports.results.rows import Row
+from reusebench.reports.results.sessions import has_conversations, has_other_tokens
 from reusebench.reports.results.speed_change import SpeedChange, speed_change
 from reusebench.scenarios.catalogue import MODEL_SETS, OPTIONS, STREAMS
 from reusebench.storage.result_summary import workload_of
@@ -58,7 +59,14 @@ class Recommendation:
     @property
     def outputs_compared(self) -> bool:
         """Whether its outputs are known to equal without_reuse's; False if nothing computes."""
-        return self.least.computes and self.without_reuse.measured
+        return self.least.computes and self.without_reuse.measured and not self.has_other_tokens
+
+    @property
+    def has_other_tokens(self) -> bool:
+        """Whether its conversations generated other tokens than without reuse."""
+        if not (has_conversations(self.least) and self.without_reuse.measured):
+            return False
+        return has_other_tokens(self.least, self.without_reuse)
 
 
 def recommendations(rows: Iterable[Row]) -> list[Recommendation]:
@@ -116,16 +124,16 @@ def _models_of(recommendations: Iterable[Recommendation]) -> set[str]:
     return names
 
 
-def weight(recommendation: Recommendation) -> tuple[bool, int, bool, float]:
+def weight(recommendation: Recommendation) -> tuple[bool, int, int, float]:
     """Return the sort key of recommendations; the main one has the largest.
 
-    Conversations with options of the runtime come after those without.
+    Of conversations those with the fewest options of the runtime come first.
     """
     row = recommendation.without_reuse
     plan = row.info.plan
-    is_plain = plan.conversation is None or not row.options
+    options = len(row.options) if plan.conversation else 0
     saved_percent = best_percent(recommendation.saving)
-    return plan.schedule is None, len(plan.contexts), is_plain, saved_percent
+    return plan.schedule is None, len(plan.contexts), -options, saved_percent
 
 
 def _contexts_key(row: Row) -> Hashable | None:

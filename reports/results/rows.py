@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from reusebench.accounting.account import Account
-from reusebench.measured.plan import Streams
+from reusebench.measured.plan import RESTORED_PROMPT, SHARED_PROMPT, Plan, Streams
 from reusebench.reports.base.statistics import Figure, difference
 from reusebench.reports.base.stored_scenario import StoredScenario
 from reusebench.reports.results.agreement import TOLERANCE, output_difference
@@ -178,6 +178,8 @@ class Row:
         not_compared |= own_models ^ {model.digest for model in baseline.info.models}
         digests = _without(self.info.output_digests, not_compared)
         if digests == _without(baseline.info.output_digests, not_compared):
+            return outcome
+        if _sums_in_another_order(self.info.plan):
             return outcome
 
         if self.options != baseline.options:
@@ -415,6 +417,19 @@ def models_in_turn(
     if model_set != STREAMS or len(names) != files or files >= streams:
         return None
     return f"{', '.join(names)} ({files} for {streams} streams, in turn)"
+
+
+def _sums_in_another_order(plan: Plan) -> bool:
+    """Whether a conversation may have other tokens for no fault of the layout.
+
+    In a unified cache the cells of a sequence begin elsewhere, and a shared or restored prompt is
+    computed in two parts: the sums are rounded differently, and close logits change places.
+    """
+    if plan.conversation is None:
+        return False
+    mechanisms = {context.mechanism for context in plan.contexts}
+    is_unified = any(context.unified_cache for context in plan.contexts)
+    return is_unified or bool({SHARED_PROMPT, RESTORED_PROMPT} & mechanisms)
 
 
 def _without(

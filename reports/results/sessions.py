@@ -106,6 +106,11 @@ def is_alike(row: Row, other: Row) -> bool:
     return _models(row) == _models(other) and conversation_of(row) == conversation_of(other)
 
 
+def has_other_tokens(row: Row, other: Row) -> bool:
+    """Whether two measured rows of the same models generated different tokens."""
+    return _models(row) == _models(other) and row.info.output_digests != other.info.output_digests
+
+
 def speed_figure(row: Row, name: str) -> Figure | None:
     """Return a figure of storage.result.Speed over the repeats; None if it is not known."""
     return Figure.of(getattr(row.info.speed, name)) if row.measured else None

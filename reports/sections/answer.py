@@ -365,7 +365,9 @@ def _remarks(recommendation: Recommendation, rows: Sequence[Row], texts: Texts) 
     if recommendation.differing:
         differing = texts.scenarios(row.scenario for row in recommendation.differing)
         yield texts("answer_differing", scenarios=differing)
-    if least is not recommendation.without_reuse and not recommendation.outputs_compared:
+    if recommendation.has_other_tokens:
+        yield texts("answer_other_tokens")
+    elif least is not recommendation.without_reuse and not recommendation.outputs_compared:
         yield texts("answer_unchecked" if least.computes else "answer_unchecked_virtual")
     # A shortage of memory makes no figure of NPU memory doubtful.
     if recommendation.memory == NPU:

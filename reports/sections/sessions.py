@@ -52,6 +52,7 @@ from reusebench.reports.results.sessions import (
     conversation_count,
     conversation_of,
     further_conversation,
+    has_other_tokens,
     has_sequences,
     is_alike,
     one_conversation,
@@ -167,7 +168,7 @@ def ways_table(rows: Sequence[Row], texts: Texts) -> Table:
             mib(row.saved()),
             percent(row.saved_percent()),
             against(row, texts),
-            texts(f"outcome_{row.outcome}"),
+            _outcome(row, texts),
         ]
         lines.append((row.outcome, cells))
     heads = (
@@ -198,6 +199,13 @@ def _not_measured_if_unknown(row: Row, size: Figure | None, texts: Texts) -> str
     if size is None and row.measured and conversation_count(row) > 1:
         return texts("outcome_not_measured")
     return mib(size)
+
+
+def _outcome(row: Row, texts: Texts) -> str:
+    """Return the outcome, and whether the tokens are not the baseline's."""
+    if row.measured and row.baseline and has_other_tokens(row, row.baseline):
+        return texts("outcome_other_tokens")
+    return texts(f"outcome_{row.outcome}")
 
 
 def _cache_of_tokens(row: Row) -> Figure | None:
@@ -242,7 +250,7 @@ def memory_table(rows: Sequence[Row], texts: Texts) -> Table | None:
         kinds = [memory.measured.get(kind) for kind in PAGE_KINDS]
         again = memory.mapped_again if memory.mapped_again.median else None
         cells = [
-            name_in_words(row, texts),
+            name_in_words(row, texts, rows),
             *map(component_mib, (*accounted, memory.account_total, again)),
             *(mib(kind, spread=False) if kind and kind.median else EMPTY for kind in kinds),
             *map(mib, (memory.total, memory.difference)),
@@ -270,7 +278,7 @@ def speed_table(rows: Sequence[Row], texts: Texts) -> Table | None:
         before = speed_figure(row.baseline, ALL_GENERATED) if row.baseline else None
         change = rates[-1].percent_above(before) if rates[-1] and before else None
         cells = [
-            name_in_words(row, texts),
+            name_in_words(row, texts, rows),
             milliseconds(first_token),
             *map(per_second, rates),
             percent(change, spread=True),
@@ -307,14 +315,15 @@ def reason_sentences(rows: Sequence[Row], texts: Texts) -> list[str]:
         before = session_memory(row.baseline)
         if own is None or before is None or not own.account or not before.account:
             continue
-        sentences.append(_reason(row, row.baseline, own, before, texts))
+        name = name_in_words(row, texts, rows)
+        sentences.append(_reason(name, row.baseline, own, before, texts))
         if SHARED_PROMPT in {context.mechanism for context in row.info.plan.contexts}:
             sentences += _shared_prompt(row, rows, texts)
     return sentences
 
 
 def _reason(
-    row: Row, baseline: Row, own: SessionMemory, before: SessionMemory, texts: Texts
+    scenario: str, baseline: Row, own: SessionMemory, before: SessionMemory, texts: Texts
 ) -> str:
     parts = []
     zero = Figure(0, 0.0)
@@ -331,7 +340,7 @@ def _reason(
     assert account is not None
     return texts(
         "session_reason",
-        scenario=name_in_words(row, texts),
+        scenario=scenario,
         baseline=texts.scenario(baseline.scenario),
         account=component_mib(account - again),
         parts=texts.joined(parts) or EMPTY,
@@ -463,7 +472,7 @@ def memory_figure(rows: Sequence[Row], texts: Texts, paper: Paper = WIDE) -> str
     lanes: list[tuple[float, dict[str, Figure]]] = []
     labels: list[tuple[str, float, float]] = []
     for row, memory in shown.items():
-        top_px = drawn.add(name_in_words(row, texts), _GAP_PX + 2 * _LANE_PX)
+        top_px = drawn.add(name_in_words(row, texts, rows), _GAP_PX + 2 * _LANE_PX)
         for number, (kind, sizes) in enumerate(_lanes(memory).items()):
             middle = top_px + _GAP_PX / 2 + (number + 0.5) * _LANE_PX
             end = total(sizes.values())

@@ -53,7 +53,7 @@ def answers(rows: Iterable[Row], texts: Texts) -> list[str]:
     sentences = []
     for row in shown:
         if row.supported and (row.info.baseline or not row.measured):
-            sentences.append(_answer(row, texts))
+            sentences.append(_answer(row, scenario_in_words(row, texts, shown), texts))
     steps = steps_to_lean(shown, texts)
     if steps:
         sentences.append(steps)
@@ -154,14 +154,14 @@ def steps_to_lean(rows: Sequence[Row], texts: Texts) -> str | None:
     return texts("answer_steps", steps=texts.joined(parts))
 
 
-def _answer(row: Row, texts: Texts) -> str:
+def _answer(row: Row, name: str, texts: Texts) -> str:
     if not row.measured:
-        return _failure(row, texts)
+        return _failure(row, name, texts)
     if row.saved() is None or row.baseline is None:
         scenario = texts.scenario(row.scenario)
         baseline = texts.scenario(row.info.baseline or EMPTY)
         return texts("answer_no_baseline", scenario=scenario, baseline=baseline)
-    sentences = [_npu_memory(row, texts) or _application_memory(row, texts)]
+    sentences = [_npu_memory(row, texts) or _application_memory(row, name, texts)]
     if row.is_compared_with_short:
         sentences.append(texts("answer_short"))
     for sentence in (_speed(row, texts), _copies(row, texts), _outputs(row, texts)):
@@ -178,11 +178,11 @@ def _answer(row: Row, texts: Texts) -> str:
     return texts.sentences(sentences)
 
 
-def _failure(row: Row, texts: Texts) -> str:
+def _failure(row: Row, name: str, texts: Texts) -> str:
     failure = row.info.failure
     return texts(
         "answer_failed",
-        scenario=scenario_in_words(row, texts),
+        scenario=name,
         outcome=texts(f"outcome_{row.outcome}"),
         message=texts.message(failure.message) if failure else texts("differs_from_baseline"),
     )
@@ -192,7 +192,7 @@ def _mechanisms(key: str, names: Sequence[str], texts: Texts) -> str:
     return texts(key, mechanisms=texts.joined(texts(f"combined_{name}") for name in names))
 
 
-def _application_memory(row: Row, texts: Texts) -> str:
+def _application_memory(row: Row, name: str, texts: Texts) -> str:
     """Return the sentence of application memory, for a row without NPU memory."""
     saving = row.saving(APPLICATION)
     baseline = row.baseline
@@ -201,7 +201,7 @@ def _application_memory(row: Row, texts: Texts) -> str:
     keys = {LESS: "answer_saves", SAME: "answer_nothing", MORE: "answer_costs"}
     return texts(
         keys[saving.change],
-        scenario=scenario_in_words(row, texts),
+        scenario=name,
         baseline=texts.scenario(baseline.scenario),
         whole=mib(saving.whole, spread=False),
         saved=mib(_shown_saving(saving), spread=False),
@@ -224,7 +224,7 @@ def _npu_memory(row: Row, texts: Texts) -> str | None:
     keys = {LESS: "answer_npu_saves", SAME: "answer_npu_nothing", MORE: "answer_npu_costs"}
     sentence = texts(
         keys[saving.change] if saving.saved.median else "answer_npu_same",
-        scenario=scenario_in_words(row, texts),
+        scenario=texts.scenario(row.scenario),
         baseline=texts.scenario(baseline.scenario),
         whole=mib(saving.whole, npu=True, spread=False),
         saved=mib(_shown_saving(saving), npu=True, spread=False),
@@ -327,7 +327,7 @@ def _finding(row: Row, finding: FindingSummary, texts: Texts) -> str:
         amount = whole(finding.amount)
     sentence = texts(
         f"finding_{finding.kind}",
-        scenario=scenario_in_words(row, texts),
+        scenario=texts.scenario(row.scenario),
         amount=amount,
         contexts=ranges(finding.contexts),
         owners=owners,

@@ -141,10 +141,13 @@ def latency_text(row: Row) -> str:
     return milliseconds_range(latencies) if latencies else milliseconds(row.latency)
 
 
-def name_in_words(row: Row, texts: Texts) -> str:
-    """Return the name of the row's scenario, and of those with an equal plan."""
+def name_in_words(row: Row, texts: Texts, rows: Sequence[Row] = ()) -> str:
+    """Return the name of the row's scenario, and of those with an equal plan.
+
+    Conversations also have their options, if `rows` has the scenario with others.
+    """
     if has_conversations(row):
-        return scenario_in_words(row, texts)
+        return scenario_in_words(row, texts, rows)
     return " = ".join(map(texts.scenario, row.names))
 
 

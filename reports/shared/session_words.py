@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from reusebench.reports.base.formatting import mib, milliseconds, per_second, whole
@@ -15,6 +15,7 @@ from reusebench.reports.results.sessions import (
     conversation_of,
     further_conversation,
     has_conversations,
+    has_other_tokens,
     is_alike,
     options_of,
     session_rows,
@@ -35,15 +36,17 @@ class FurtherCost:
     size: Figure
 
 
-def scenario_in_words(row: Row, texts: Texts) -> str:
-    """Return the scenario's title; of conversations with the runtime's own options, which several
-    rows of a scenario may differ by.
+def scenario_in_words(row: Row, texts: Texts, rows: Iterable[Row] = ()) -> str:
+    """Return the scenario's title; of conversations with the runtime's own options that not every
+    row of the scenario among `rows` has.
     """
     name = texts.scenario(row.scenario)
-    options = options_of(row) if has_conversations(row) else ()
-    if not options:
+    options = set(options_of(row)) if has_conversations(row) else set()
+    common = [set(options_of(other)) for other in rows if other.scenario == row.scenario]
+    differing = options - set.intersection(*common) if common else set()
+    if not differing:
         return name
-    return texts("scenario_with_options", scenario=name, options=texts.joined(options))
+    return texts("scenario_with_options", scenario=name, options=texts.joined(sorted(differing)))
 
 
 def further_costs(rows: Sequence[Row]) -> tuple[FurtherCost, FurtherCost | None] | None:
@@ -128,7 +131,7 @@ def least_sentence(rows: Sequence[Row], texts: Texts) -> str:
         facts.append(texts("least_first_token", own=own, before=before))
     if not facts:
         facts.append(texts("least_speed_not_measured"))
-    if least.info.output_digests != plain.info.output_digests:
+    if has_other_tokens(least, plain):
         facts.append(texts("least_other_tokens"))
     ways = _ways(least, plain, texts)
     plain_name = texts.scenario(plain.scenario)
