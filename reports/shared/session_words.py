@@ -120,6 +120,18 @@ def least_sentence(rows: Sequence[Row], texts: Texts) -> str:
     if known is None or known[1] is None:
         return ""
     plain, least = known[0].row, known[1].row
+    facts = _speed_facts(least, plain, texts)
+    if has_other_tokens(least, plain):
+        facts.append(texts("least_other_tokens"))
+    ways = _ways(least, plain, texts)
+    plain_name = texts.scenario(plain.scenario)
+    return texts("least_costs", ways=ways, plain=plain_name, facts=texts.joined(facts))
+
+
+def _speed_facts(least: Row, plain: Row, texts: Texts) -> list[str]:
+    """Return the speed of the least way and of the plain one, or that it is not known."""
+    if least.is_disturbed or plain.is_disturbed:
+        return [texts("least_speed_disturbed")]
     facts = []
     rates = speed_figure(least, ALL_GENERATED), speed_figure(plain, ALL_GENERATED)
     if all(rates):
@@ -129,10 +141,4 @@ def least_sentence(rows: Sequence[Row], texts: Texts) -> str:
     if all(first_tokens):
         own, before = map(milliseconds, first_tokens)
         facts.append(texts("least_first_token", own=own, before=before))
-    if not facts:
-        facts.append(texts("least_speed_not_measured"))
-    if has_other_tokens(least, plain):
-        facts.append(texts("least_other_tokens"))
-    ways = _ways(least, plain, texts)
-    plain_name = texts.scenario(plain.scenario)
-    return texts("least_costs", ways=ways, plain=plain_name, facts=texts.joined(facts))
+    return facts or [texts("least_speed_not_measured")]

@@ -73,7 +73,7 @@ def test_the_first_line_is_the_cost_of_a_further_conversation(group: Group) -> N
     (answer, *_) = opening([group], ["here"], _ENGLISH).answers
     assert answer.sentence.startswith(line)
     assert answer.remarks[0] == least_sentence(group.rows, _ENGLISH)
-    assert "150.0 ±0.1 tokens a second (81.0 ±0.1)" in answer.remarks[0]
+    assert "150.0 ±0.1 tokens a second instead of 81.0 ±0.1" in answer.remarks[0]
     assert _ENGLISH("least_other_tokens") in answer.remarks[0]
     plain = [row for row in group.rows if not options_of(row)]
     assert _ENGLISH("least_other_tokens") not in least_sentence(plain, _ENGLISH)
