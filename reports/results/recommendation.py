@@ -124,16 +124,17 @@ def _models_of(recommendations: Iterable[Recommendation]) -> set[str]:
     return names
 
 
-def weight(recommendation: Recommendation) -> tuple[bool, int, int, float]:
+def weight(recommendation: Recommendation) -> tuple[bool, int, int, int, float]:
     """Return the sort key of recommendations; the main one has the largest.
 
-    Of conversations those with the fewest options of the runtime come first.
+    Of conversations those with the fewest options of the runtime come first, then the longest.
     """
     row = recommendation.without_reuse
     plan = row.info.plan
     options = len(row.options) if plan.conversation else 0
+    tokens = plan.conversation.tokens if plan.conversation else 0
     saved_percent = best_percent(recommendation.saving)
-    return plan.schedule is None, len(plan.contexts), -options, saved_percent
+    return plan.schedule is None, len(plan.contexts), -options, tokens, saved_percent
 
 
 def _contexts_key(row: Row) -> Hashable | None:

@@ -76,7 +76,7 @@ def further_costs(rows: Sequence[Row]) -> tuple[FurtherCost, FurtherCost | None]
 def _distance_from_plain(row: Row) -> tuple[int, int, int]:
     """Return the sort key of ways, the plainest first."""
     position = _PLAINEST.index(row.scenario) if row.scenario in _PLAINEST else len(_PLAINEST)
-    return len(options_of(row)), position, -conversation_of(row).tokens
+    return len(options_of(row)), -conversation_of(row).tokens, position
 
 
 def further_sentence(rows: Sequence[Row], texts: Texts) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from reusebench.measured.plan import Conversation
 from reusebench.reports.base.paper import NARROW
 from reusebench.reports.base.texts import LANGUAGES, Texts, texts_of
 from reusebench.reports.page.exported_tables import find_table
@@ -29,9 +30,19 @@ from reusebench.reports.sections.sessions import (
     ways_table,
 )
 from reusebench.reports.shared.session_words import further_sentence, least_sentence
+from reusebench.storage.result import Result
 from tests.reports.page.test_exported_tables import material_of
 from tests.reports.pages import page, section
-from tests.reports.stored import MIB, changed, group_of, numbers, runs_of, with_speed
+from tests.reports.stored import (
+    MIB,
+    MODELS,
+    changed,
+    group_of,
+    numbers,
+    runs_of,
+    with_speed,
+    write_run,
+)
 from tests.reports.stored_sessions import (
     CONVERSATION,
     KV_TOKEN_BYTES,
@@ -204,3 +215,39 @@ def test_the_page_and_the_table_have_every_configuration(storage: Path, tmp_path
     small = records["sessions_shared_prompt", "cache_type=q4_0"]
     assert (small["tokens"], small["sessions"]) == (CONVERSATION.tokens, SESSIONS)
     assert len(records) == len(session_results(storage)) + 4
+
+
+def test_the_answer_is_of_one_conversation(tmp_path: Path) -> None:
+    """Of several lengths the longest is told, without options, and the need is of the same."""
+    short = Conversation(tokens=1024, prompt=512, generated=64, common=384)
+    names = ("sessions_loaded", "sessions_contexts", "sessions_shared_prompt", "session")
+    write_run(tmp_path, [sessions_result(tmp_path, name, run="run2") for name in names], 1)
+    infos = [sessions_result(tmp_path, name, conversation=short) for name in names]
+    group = group_of_second_run(tmp_path, infos)
+    (answer, *_) = opening([group], ["here"], _ENGLISH).answers
+    assert answer.sentence.startswith("A further conversation of 2,048 tokens costs 64.2 MiB")
+    assert "need 397.0 ±0.4 MiB" in answer.sentence
+
+
+def group_of_second_run(storage: Path, infos: list[Result]) -> Group:
+    """Write a second run, and return the one group of both."""
+    write_run(storage, infos, 2, at="2026-01-03T03:04:05")
+    (group,) = group_results(runs_of(storage))
+    return group
+
+
+def test_other_tokens_of_a_shared_cache_are_a_remark(tmp_path: Path) -> None:
+    """Sums over a shared cache are rounded otherwise; a context for each has equal tokens."""
+    infos = [sessions_result(tmp_path, name) for name in ("sessions_loaded", "sessions_unified")]
+    infos[1] = changed(infos[1], output_digests={MODELS[0].digest: ("00000002",)})
+    group = group_of(tmp_path, *infos)
+    assert row_of(group, "sessions_unified").measured
+    cells = {cells[0]: cells for _, cells in ways_table(group.rows, _ENGLISH).rows}
+    assert cells["Sequences in one cache"][-1] == _ENGLISH("outcome_other_tokens")
+    (answer, *_) = opening([group], ["here"], _ENGLISH).answers
+    assert _ENGLISH("answer_other_tokens") in answer.remarks
+
+    infos = [sessions_result(tmp_path, name) for name in ("sessions_loaded", "sessions_contexts")]
+    infos[1] = changed(infos[1], output_digests={MODELS[0].digest: ("00000002",)})
+    other = tmp_path / "other"
+    assert row_of(group_of(other, *infos), "sessions_contexts").outcome == "outputs_differ"

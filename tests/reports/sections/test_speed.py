@@ -19,7 +19,7 @@ from reusebench.reports.sections.speed import (
     speed_sentences,
     speed_table,
 )
-from reusebench.scenarios.catalogue import SCENARIOS, SESSIONS, scenarios_of
+from reusebench.scenarios.catalogue import SCENARIOS, suits
 from reusebench.storage.result import Result
 from tests.reports.stored import (
     dup,
@@ -172,7 +172,7 @@ def test_sentence_where_no_saving_costs_frames(
 
 def test_every_point_has_its_own_look(tmp_path: Path) -> None:
     """No two points of all scenarios look the same; variants and baselines have none."""
-    networks = [one for one in SCENARIOS if one.name not in scenarios_of(SESSIONS)]
+    networks = [one for one in SCENARIOS if suits(one.name, has_conversations=False)]
     group = group_of(tmp_path, *(result(tmp_path, one.name, even(3)) for one in networks))
     compared = [one.name for one in networks if one.baseline and not one.is_variant]
     looks = looks_of([one.row.scenario for one in speed_comparisons(group)])
