@@ -41,12 +41,16 @@ def scenario_in_words(row: Row, texts: Texts, rows: Iterable[Row] = ()) -> str:
     row of the scenario among `rows` has.
     """
     name = texts.scenario(row.scenario)
-    options = set(options_of(row)) if has_conversations(row) else set()
-    common = [set(options_of(other)) for other in rows if other.scenario == row.scenario]
-    differing = options - set.intersection(*common) if common else set()
+    if not has_conversations(row):
+        return name
+    named = [other for other in rows if other.scenario == row.scenario]
+    differing = []
+    for option in options_of(row):
+        if not all(option in options_of(other) for other in named):
+            differing.append(option)
     if not differing:
         return name
-    return texts("scenario_with_options", scenario=name, options=texts.joined(sorted(differing)))
+    return texts("scenario_with_options", scenario=name, options=texts.joined(differing))
 
 
 def further_costs(rows: Sequence[Row]) -> tuple[FurtherCost, FurtherCost | None] | None:
