@@ -127,7 +127,7 @@ def _models_of(recommendations: Iterable[Recommendation]) -> set[str]:
 def weight(recommendation: Recommendation) -> tuple[bool, int, int, int, float]:
     """Return the sort key of recommendations; the main one has the largest.
 
-    Of conversations those with the fewest options of the runtime come first, then the longest.
+    Conversations with the fewest options of the runtime come first, then the longest.
     """
     row = recommendation.without_reuse
     plan = row.info.plan

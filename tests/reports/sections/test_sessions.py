@@ -218,7 +218,7 @@ def test_the_page_and_the_table_have_every_configuration(storage: Path, tmp_path
 
 
 def test_the_answer_is_of_one_conversation(tmp_path: Path) -> None:
-    """Of several lengths the longest is told, without options, and the need is of the same."""
+    """The longest of several lengths is told, without options, and the need is of the same."""
     short = Conversation(tokens=1024, prompt=512, generated=64, common=384)
     names = ("sessions_loaded", "sessions_contexts", "sessions_shared_prompt", "session")
     write_run(tmp_path, [sessions_result(tmp_path, name, run="run2") for name in names], 1)
