@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from reusebench.measured.plan import (
+    ADAPTER,
     CUDA,
     DMA_HEAP,
     DUP,
@@ -18,12 +19,16 @@ from reusebench.measured.plan import (
     LOAD,
     MODEL,
     NATIVE_OUTPUT,
+    OF_LANGUAGE_MODELS,
     OUTPUT,
+    RESTORED_PROMPT,
     SHARED_CONTEXT,
+    SHARED_PROMPT,
     SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
     WEIGHTS,
     Context,
+    Conversation,
     Conversion,
     Cycles,
     InvalidPlan,
@@ -514,3 +519,52 @@ def test_a_name_changes_nothing_of_a_plan() -> None:
     assert named == _plan(Context(0, 0))
     assert hash(named) == hash(_plan(Context(0, 0)))
     assert Plan.from_json(_in_json(named)).contexts[0].name == "detector"
+
+
+# Language models
+
+
+def _talk(*contexts: Context, conversation: Conversation | None, **changes: Any) -> Plan:
+    return Plan(
+        "talk", None, "llama_cpp", _MODELS, contexts, 1, 3, conversation=conversation, **changes
+    )
+
+
+def test_a_plan_of_conversations_in_json() -> None:
+    """The conversation and the shared cache come back as they were."""
+    plan = _talk(
+        Context(0, 0, unified_cache=True),
+        Context(0, 0, SHARED_PROMPT, 0),
+        Context(0, 1, ADAPTER, 0),
+        conversation=Conversation(512, 60, 8, 32),
+    )
+    assert Plan.from_json(_in_json(plan)) == plan
+    assert plan.sequences_over(0) == [1]
+
+
+@pytest.mark.parametrize(
+    ("conversation", "words"),
+    [
+        (Conversation(64, 0, 8), "have 1 token or more"),
+        (Conversation(64, 60, 8), "has room for 64 tokens and needs 68"),
+        (Conversation(64, 8, 8, 8), "8 tokens of the prompt are common; valid: from 0 to 7"),
+    ],
+)
+def test_impossible_conversations(conversation: Conversation, words: str) -> None:
+    """The sentence has the numbers and what is valid."""
+    with pytest.raises(InvalidPlan, match=words):
+        _talk(Context(0, 0), conversation=conversation)
+
+
+@pytest.mark.parametrize("mechanism", OF_LANGUAGE_MODELS)
+def test_mechanisms_of_language_models_need_a_conversation(mechanism: str) -> None:
+    """Without one they are refused; shared and restored prompts also need common tokens."""
+    contexts = (Context(0, 0), Context(0, 0, mechanism, 0))
+    with pytest.raises(InvalidPlan, match="is for language models, and the plan has no"):
+        _talk(*contexts, conversation=None)
+    without_common = Conversation(64, 8, 2)
+    if mechanism in (SHARED_PROMPT, RESTORED_PROMPT):
+        with pytest.raises(InvalidPlan, match="needs tokens that the prompts have in common"):
+            _talk(*contexts, conversation=without_common)
+    else:
+        assert _talk(*contexts, conversation=without_common).contexts == contexts
