@@ -19,7 +19,7 @@ from reusebench.models.language.shapes import SHAPES, VOCABULARY, DecoderShape
 from tests.models.language.reference import Choice, Decoder
 
 #: Tokens of the prompt and generated ones: those of `pytest bench/`, and of its --quick.
-_CONVERSATIONS = ((128, 16), (64, 8))
+_CONVERSATIONS = ((120, 16), (60, 8))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

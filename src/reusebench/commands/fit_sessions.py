@@ -24,7 +24,7 @@ from reusebench.harness.errors import UserError
 from reusebench.harness.measuring.models.model_files import ModelFile
 from reusebench.harness.model_request import TIME_LIMIT_S, ModelRequest, resolve_model_sets
 from reusebench.harness.selection import resolve_targets
-from reusebench.measured.messages import Message, Value
+from reusebench.measured.messages import Message
 from reusebench.measured.plan import Conversation
 from reusebench.measured.runtimes import RUNTIMES, find_runtime
 from reusebench.models.model_kinds import is_language_model
@@ -222,8 +222,9 @@ class _Measuring:
             failure = self.study.failure(case)
             if failure:
                 layout = " ".join((case.layout.kind, *case.layout.options))
-                values: dict[str, Value] = {"layout": layout, "reason": failure.message}
-                reasons[layout] = Message("fit_sessions_refused", values)
+                reasons[layout] = Message(
+                    "fit_sessions_refused", {"layout": layout, "reason": failure.message}
+                )
         return reasons
 
     def verified(self, answer: SessionsAnswer, choice: SessionChoice) -> SessionsAnswer:

@@ -84,6 +84,6 @@ def _window(facts: GgufFacts) -> str:
     if not facts.window_layers:
         return f"{facts.window:,} tokens, in layers that the file does not tell"
     return (
-        f"{facts.window:,} tokens, in {facts.window_layers} of the layers: no more are kept with the"
-        " option swa_full=0"
+        f"{facts.window:,} tokens, in {facts.window_layers} of the layers: no more are kept with"
+        " the option swa_full=0"
     )

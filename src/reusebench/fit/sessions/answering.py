@@ -6,7 +6,14 @@ import datetime
 
 import msgspec
 
-from reusebench.fit.sessions.layouts import SessionDemand, plan_of
+from reusebench.fit.sessions.layouts import (
+    CONTEXTS,
+    SEQUENCES,
+    SHARED,
+    UNIFIED,
+    SessionDemand,
+    plan_of,
+)
 from reusebench.fit.sessions.sample import KV_CACHE, sample_of, total
 from reusebench.fit.sessions.search import SessionCandidate, SessionChoice, SessionWish
 from reusebench.fit.sessions.study import SessionStudy
@@ -18,6 +25,14 @@ from reusebench.storage.result import Result
 from reusebench.storage.trace import Trace
 
 __all__ = ["recommended_plan", "stored_answer", "with_measured"]
+
+#: Words of a layout of several conversations, by its kind.
+_CODES = {
+    CONTEXTS: "fit_sessions_contexts",
+    SEQUENCES: "fit_sessions_sequences",
+    UNIFIED: "fit_sessions_unified",
+    SHARED: "fit_sessions_shared_prompt",
+}
 
 
 def recommended_plan(candidate: SessionCandidate, demand: SessionDemand) -> Plan:
@@ -97,7 +112,7 @@ def _point(candidate: SessionCandidate, demand: SessionDemand) -> SessionPoint:
     prediction = candidate.prediction
     layout = candidate.layout
     values: dict[str, Value] = {"count": demand.sessions, "common": demand.conversation.common}
-    code = "fit_session" if demand.sessions == 1 else f"fit_sessions_{layout.kind}"
+    code = "fit_session" if demand.sessions == 1 else _CODES[layout.kind]
     return SessionPoint(
         kind=layout.kind,
         options=layout.options,
