@@ -13,13 +13,14 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from benchmarks.quick import parse
+from reusebench.harness.effort import DEFAULT, QUICK
 from reusebench.measured.runtimes.prompts import prompt_tokens
 from reusebench.models.language.recipe import MERGED, LanguageRecipe
 from reusebench.models.language.shapes import SHAPES, VOCABULARY, DecoderShape
 from tests.models.language.reference import Choice, Decoder
 
-#: Tokens of the prompt and generated ones: those of `pytest bench/`, and of its --quick.
-_CONVERSATIONS = ((120, 16), (60, 8))
+#: Those of `pytest bench/`, and of its --quick.
+_CONVERSATIONS = (DEFAULT.conversation, QUICK.conversation)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -51,9 +52,10 @@ def _conversations(name: str) -> Iterator[list[Choice]]:
     for number in (0, 1, 2):
         part = {"part": MERGED, "number": number} if number else {}
         decoder = Decoder(LanguageRecipe(name, **part))  # type: ignore[arg-type]
-        for prompt, generated in _CONVERSATIONS:
+        for conversation in _CONVERSATIONS:
             decoder.clear()
-            yield decoder.generate(prompt_tokens(prompt, VOCABULARY), generated)
+            prompt = prompt_tokens(conversation.prompt, VOCABULARY)
+            yield decoder.generate(prompt, conversation.generated)
 
 
 if __name__ == "__main__":

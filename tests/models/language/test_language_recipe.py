@@ -39,10 +39,10 @@ def test_what_is_not_valid_is_named(fields: dict[str, Any], words: str) -> None:
 def test_kinds_of_files() -> None:
     """A kind that is a name is a file in a folder of the model; an adapter is always one file."""
     adapter = LanguageRecipe(_TINY, part=ADAPTER, number=1)
-    assert adapter.path_in_cache(GENAI) == "tiny_decoder-seed0-adapter1-genai-v2.onnx_adapter"
-    assert adapter.path_in_cache(OPENVINO) == "tiny_decoder-seed0-adapter1-openvino-v2.safetensors"
+    assert adapter.path_in_cache(GENAI) == "tiny_decoder-seed0-adapter1-genai-v3.onnx_adapter"
+    assert adapter.path_in_cache(OPENVINO) == "tiny_decoder-seed0-adapter1-openvino-v3.safetensors"
     model = LanguageRecipe(_TINY).path_in_cache(OPENVINO)
-    assert model == "tiny_decoder-seed0-openvino-v2/openvino_model.xml"
+    assert model == "tiny_decoder-seed0-openvino-v3/openvino_model.xml"
     with pytest.raises(ModelError, match=r"kind '\.bin' is not valid"):
         LanguageRecipe().path_in_cache(".bin")
     with pytest.raises(ModelError, match=r"a type is for \.gguf files only; leave q8_0 out"):

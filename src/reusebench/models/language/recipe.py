@@ -22,7 +22,8 @@ __all__ = [
 
 #: Part of every cached file's name. Raise it whenever a recipe gives other bytes than before. v1:
 #: the first. v2: weights whose tokens are further from a tie, adapters of attn_q and attn_v alone.
-_VERSION = 2
+#: v3: the same for the prompts of `pytest bench/`.
+_VERSION = 3
 
 #: Parts of a recipe: the model; an adapter (LoRA) over it; the model with that adapter merged.
 MODEL = "model"
