@@ -165,17 +165,24 @@ def _in_turn(recorder: int, count: int, stretch_s: float) -> list[Stretch]:
 
 def _slowdown(
     progress: Progress, clock_s: Sequence[float], stretches: Sequence[Stretch]
-) -> Interval:
-    """Return the additional time of a frame while it is recorded, in percent, by this clock."""
-    costs = []
+) -> Interval | str:
+    """Return the additional time of a frame while it is recorded, in percent, by this clock.
+
+    A period without a frame, on a busy machine, has no time of a frame; a text says so if none is
+    left.
+    """
+    costs: list[float | None] = []
     for stretch in stretches:
         frames = _change(progress, progress.frames, stretch)
-        costs.append(_change(progress, clock_s, stretch) / frames)
+        costs.append(_change(progress, clock_s, stretch) / frames if frames else None)
+    slowdowns = []
     # Every second period is recorded, from the second one on.
-    triples = list(zip(costs, costs[1:], costs[2:]))[::2]
-    return median_interval(
-        [200 * recorded / (before + after) - 100 for before, recorded, after in triples]
-    )
+    for before, recorded, after in list(zip(costs, costs[1:], costs[2:]))[::2]:
+        if before and recorded and after:
+            slowdowns.append(200 * recorded / (before + after) - 100)
+    if not slowdowns:
+        return "not measured: periods without a frame; give a longer --stretch"
+    return median_interval(slowdowns)
 
 
 def _change(progress: Progress, values: Sequence[float], stretch: Stretch) -> float:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from reusebench.scenarios.catalogue import SCENARIOS
+from reusebench.scenarios.catalogue import SCENARIOS, suits
 from reusebench.storage.recorded_program import Program
 from reusebench.storage.result import MemoryFigures, Result, Speed, StoredRepeat
 from reusebench.storage.run_file import Commit
@@ -79,8 +79,13 @@ class ResultForm:
         return 2 * len(self.scenarios)
 
 
-#: As measured: every scenario, 12 contexts, 5 repeats.
-LARGE_RESULTS = ResultForm([scenario.name for scenario in SCENARIOS], 4, 3, 5)
+#: As measured: every scenario of ONNX Runtime, 12 contexts, 5 repeats.
+LARGE_RESULTS = ResultForm(
+    [scenario.name for scenario in SCENARIOS if suits(scenario.name, has_conversations=False)],
+    4,
+    3,
+    5,
+)
 #: For a million of them: 20 results of 2 contexts and 2 repeats, with the readings of 2 phases.
 SMALL_RESULTS = ResultForm(
     (
