@@ -23,6 +23,7 @@ from reusebench.reports.results.stored_results import StorageChanged, StoredResu
 from reusebench.reports.versions.versions import VersionSet, versions_of
 from reusebench.storage.board_storage import board_storage
 from reusebench.storage.fit_answer import FitAnswer, read_answers
+from reusebench.storage.fit_sessions import SessionsAnswer, read_session_answers
 from reusebench.storage.index.stored_runs import StoredRuns
 from reusebench.storage.references import find_runs
 from reusebench.storage.result_summary import ResultSummary
@@ -51,6 +52,8 @@ class Material:
     programs: Sequence[StoredProgram] = ()
     #: Answers of `reusebench fit`, the newest of each runtime and target.
     fits: Sequence[FitAnswer] = ()
+    #: Those of `reusebench fit --sessions`.
+    session_fits: Sequence[SessionsAnswer] = ()
 
     @cached_property
     def shown(self) -> list[Group]:
@@ -141,14 +144,18 @@ def _material(folders: Sequence[Path], words: Sequence[str], leak_limits: LeakLi
             groups += group_results([file], leak_limits)
         return Material(groups, bad_files, results, programs_in(chosen))
     fits = []
+    session_fits = []
     for folder in folders:
-        for answer in read_answers(folder):
+        for answer in (*read_answers(folder), *read_session_answers(folder)):
             if isinstance(answer, FitAnswer):
                 fits.append(answer)
+            elif isinstance(answer, SessionsAnswer):
+                session_fits.append(answer)
             else:
                 bad_files.append(answer)
     groups = _newest_groups(results, leak_limits)
-    return Material(groups, bad_files, results, _newest_programs(results), fits)
+    programs = _newest_programs(results)
+    return Material(groups, bad_files, results, programs, fits, session_fits)
 
 
 def _newest_groups(results: StoredResults, leak_limits: LeakLimits) -> list[Group]:

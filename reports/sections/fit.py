@@ -1,4 +1,7 @@
-"""Answers of `reusebench fit`: memory against frames of every layout, and the recommended one."""
+"""Answers of `reusebench fit`: memory against frames of every layout, and the recommended one.
+
+Those about conversations are in reports.sections.fit_sessions.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from reusebench.reports.base.table import Table, heads_of
 from reusebench.reports.base.texts import Texts
 from reusebench.reports.results.colours import PALETTE
 from reusebench.reports.sections.code import CodeBlock, code_of
+from reusebench.reports.sections.fit_sessions import conversations_summary, conversations_values
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.shared.shortage import short_row
 from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint
@@ -35,20 +39,21 @@ class FitSection(Section):
 
     def applies(self, page: Page) -> bool:
         """Whether the storages hold any answer."""
-        return bool(page.material.fits)
+        return bool(page.material.fits or page.material.session_fits)
 
     def summary(self, page: Page) -> str:
-        """Return the least memory of each answer."""
+        """Return the memory and the layout of each answer."""
         texts = page.texts
         parts = []
         for answer in page.material.fits:
             if answer.best:
                 layout = _layout(answer.best, answer, texts)
                 parts.append(texts("fit_best", size=_size(answer.best, answer), layout=layout))
+        parts += [conversations_summary(answer, texts) for answer in page.material.session_fits]
         return texts.sentences(parts)
 
     def values(self, page: Page) -> Values:
-        """Return each answer with its frontier and the program of its layout."""
+        """Return each answer with its layouts and the program of the recommended one."""
         answers = []
         for number, answer in enumerate(page.material.fits):
             values = {
@@ -59,7 +64,10 @@ class FitSection(Section):
                 "code": _code(answer, page.texts),
             }
             answers.append(values)
-        return {"answers": answers}
+        conversations = [
+            conversations_values(answer, page.texts) for answer in page.material.session_fits
+        ]
+        return {"answers": answers, "conversations": conversations}
 
     def figures(self, page: Page) -> dict[str, Draw]:
         """Return a figure for each answer."""

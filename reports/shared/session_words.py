@@ -23,7 +23,7 @@ from reusebench.reports.results.sessions import (
 )
 
 #: The option by which every runtime names the type of its cache.
-_CACHE_TYPE = "cache_type"
+CACHE_TYPE = "cache_type"
 #: Ways to hold a further conversation, in the order in which one is taken as the plain one.
 _PLAINEST = ("sessions_contexts", "sessions_loaded", "sessions_sequences")
 
@@ -109,7 +109,7 @@ def _ways(row: Row, plain: Row, texts: Texts) -> str:
         if option in options_of(plain):
             continue
         name, _, value = option.partition("=")
-        ways.append(texts("way_cache_type", value=value) if name == _CACHE_TYPE else option)
+        ways.append(texts("way_cache_type", value=value) if name == CACHE_TYPE else option)
     if row.scenario != plain.scenario:
         ways.append(texts(f"way_{row.scenario}"))
     return texts("ways_separator").join(ways)

@@ -21,6 +21,7 @@ from reusebench.measured.runtimes.base import NodeOrder
 from reusebench.samplers.readings import NpuMemory
 from reusebench.scenarios.catalogue import without_reuse
 from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint, FitShortage, write_answer
+from reusebench.storage.fit_sessions import SessionsAnswer, write_session_answer
 from reusebench.storage.recorded_program import Program
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import PROGRAMS, WITHOUT_SPEED, Commit, MachineInfo
@@ -50,6 +51,7 @@ from tests.reports.stored import (
     with_short_memory,
     write_run,
 )
+from tests.reports.stored_fit_sessions import sessions_answer
 from tests.reports.stored_programs import Repeat, program, trace, write_programs
 from tests.reports.stored_streams import HOT, Frames, streams_result
 from tests.reports.versions.stored_versions import three_versions
@@ -227,6 +229,23 @@ def _fit(storage: Path) -> list[StoredValue]:
     return [StoredValue(write_answer(storage, answer), (), FitAnswer)]
 
 
+def _fit_sessions(storage: Path) -> list[StoredValue]:
+    info = result(storage, "no_reuse", even(40))
+    write_run(storage, [info])
+    signs = (Message("shortage_evicted", {"mib": "30.0"}),)
+    answer = sessions_answer(
+        tokens_per_s=5.0,
+        recommended=info.plan,
+        measured_kv_bytes=MIB,
+        measured_application_memory_bytes=MIB,
+        measured_peak_bytes=MIB,
+        measured_tokens_per_s=1.0,
+        refused=(Message("fit_sessions_refused", {"layout": "unified", "reason": "none"}),),
+        short=(FitShortage("fit", signs),),
+    )
+    return [StoredValue(write_session_answer(storage, answer), (), SessionsAnswer)]
+
+
 def _wrong_reads(storage: Path) -> list[StoredValue]:
     """Write accounts with all that a ledger may tell: domains, buffers, findings."""
 
@@ -342,6 +361,7 @@ KINDS: dict[str, Callable[[Path], list[StoredValue]]] = {
     "plans": _plans,
     "programs": _programs,
     "fit": _fit,
+    "fit of conversations": _fit_sessions,
     "wrong reads": _wrong_reads,
     "node orders": _node_orders,
     "versions": _versions,
