@@ -67,7 +67,7 @@ def conversations_summary(answer: SessionsAnswer, texts: Texts) -> str:
 
 
 def conversations_sentences(answer: SessionsAnswer, texts: Texts) -> list[str]:
-    """Return what was wanted, what the defaults take, what is recommended, and whether it fits."""
+    """Return the wish, the memory of the defaults, and the recommendation with its outcome."""
     conversation = answer.conversation
     wanted = texts(
         "fit_conversations_wanted",
