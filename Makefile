@@ -80,9 +80,10 @@ bench-runtimes: $(VENV)/installed
 	@$(BIN)/reusebench models install onnx2tf
 	@$(MAKE) --no-print-directory bench
 
-# One worker more than CPUs: while some wait for processes that they have started, others work.
+# One worker more than CPUs: while some wait for processes that they have started, others work. If one crashes, the run
+# ends: pytest-xdist may wait forever for the tests of the one that replaces it.
 WORKERS ?= $(shell expr $$(nproc) + 1)
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 test: $(VENV)/installed-dev
 	@$(PYTEST) -m "not slow" $(ARGS)

@@ -91,8 +91,9 @@ def test_everything_is_stored_where_nothing_computes(bench: Bench) -> None:
     saved = json.loads(run.path.read_text())
     assert (saved["benchmarks"], len(saved[WITHOUT_SPEED])) == ([], len(_OF_QUESTIONS))
     questions = {path.stem.replace("test_", "") for path in (CHECKOUT / "bench").glob("test_*.py")}
-    # Plans are the user's, and RKNN has no options.
-    assert {entry["group"] for entry in saved[WITHOUT_SPEED]} == questions - {"plans", "options"}
+    # Plans are the user's, and RKNN has neither options nor language models.
+    others = {"plans", "options", "sessions"}
+    assert {entry["group"] for entry in saved[WITHOUT_SPEED]} == questions - others
 
 
 def test_wrong_memory_fails(bench: Bench) -> None:

@@ -137,9 +137,10 @@ def _language_lines(rows: Sequence[NetworkRow]) -> Iterator[str]:
     "--runtime",
     "name_of_runtime",
     type=click.Choice([entry.name for entry in RUNTIMES]),
+    metavar="NAME",
     help=(
-        "Runtime that the file is for; some need a converter: `reusebench doctor` says which are"
-        " here. Default: onnxruntime; for language models llama_cpp."
+        "Runtime that the file is for; some need a converter: `reusebench doctor` lists both."
+        " Default: onnxruntime; for language models llama_cpp."
     ),
 )
 @click.option(
