@@ -343,9 +343,11 @@ def test_models_that_cannot_be_read(openvino: Runtime, tiny_model: Path, tmp_pat
         for name in ("x", "y")
     ]
     node = onnx.helper.make_node("StringNormalizer", ["x"], ["y"])
-    words.append(
-        (_model(tmp_path, [node], tensors[:1], tensors[1:]), "does not have: StringNormalizer")
-    )
+    # OpenVINO GenAI's tokenizers, if a test has loaded them, know this operator.
+    if "openvino_genai" not in sys.modules and "openvino_tokenizers" not in sys.modules:
+        words.append(
+            (_model(tmp_path, [node], tensors[:1], tensors[1:]), "does not have: StringNormalizer")
+        )
     for path, sentence in words:
         with pytest.raises(AdapterError, match=re.escape(sentence)):
             openvino.load(str(path), None, Memory())
