@@ -165,7 +165,10 @@ _LAYERS = {
         "hooks errors reasons settings report elf executable placeholder library rknn waiting"
         " launch outcome summary digests plan plan_result deploy comparison"
     ),
-    "fit": "layouts prediction study uncertainty npu_costs process_costs search answering sessions",
+    "fit": (
+        "conditions layouts prediction study uncertainty npu_costs process_costs search answering"
+        " sessions"
+    ),
     "reports": (
         "errors base results shared explanation claims streams compare versions boards history"
         " material sections page"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
+from reusebench.fit.conditions import MeasuredConditions
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout, plan_of, spread
 from reusebench.measured.plan import (
     DUP,
@@ -19,8 +20,7 @@ from reusebench.measured.plan import (
     SHARED_WEIGHTS,
     Plan,
 )
-from reusebench.storage.fit_answer import FitShortage
-from reusebench.storage.result import BUSY_PERCENT, Result
+from reusebench.storage.result import Result
 from reusebench.storage.trace import Trace, read_trace
 
 __all__ = ["TENSORS", "WEIGHTS", "Load", "Study", "forms"]
@@ -74,7 +74,7 @@ class Load:
 
 
 @dataclass
-class Study:
+class Study(MeasuredConditions):
     """The results by plan; a plan without a result has yet to be measured."""
 
     demand: Demand
@@ -85,28 +85,6 @@ class Study:
     #: Key: the plan without names; value: a load for each context, in order. Empty without a
     #: ledger.
     loads: dict[Plan, list[Load]] = field(default_factory=dict)
-
-    @property
-    def short(self) -> tuple[FitShortage, ...]:
-        """The plans that were measured while memory was short."""
-        shortages = []
-        for result in self.results.values():
-            if result.is_short:
-                shortages.append(FitShortage(result.scenario, result.shortage_signs))
-        return tuple(shortages)
-
-    @property
-    def busy_percent(self) -> float:
-        """The highest share of the CPUs that other work had before a plan was measured."""
-        shares = [0.0]
-        for result in self.results.values():
-            shares += result.speed.idle_cpu_percent
-        return max(shares)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether other work had too much of the CPUs for frames to be relied on."""
-        return self.busy_percent > BUSY_PERCENT
 
     def add(self, results: Iterable[Result], storage: Path) -> None:
         """Add results of a storage; the last of equal plans counts."""

@@ -338,24 +338,19 @@ def test_models_that_cannot_be_read(openvino: Runtime, tiny_model: Path, tmp_pat
         (alone, "ends in .bin"),
         (own, "does not have: MyOp layer"),
     ]
-    tensors = [
-        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.STRING, [2])
-        for name in ("x", "y")
-    ]
-    node = onnx.helper.make_node("StringNormalizer", ["x"], ["y"])
-    # OpenVINO GenAI's tokenizers, if a test has loaded them, know this operator.
-    if "openvino_genai" not in sys.modules and "openvino_tokenizers" not in sys.modules:
-        words.append(
-            (_model(tmp_path, [node], tensors[:1], tensors[1:]), "does not have: StringNormalizer")
-        )
+    matrix = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 2])
+    number = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [])
+    determinant = _model(tmp_path, [onnx.helper.make_node("Det", ["x"], ["y"])], [matrix], [number])
+    words.append((determinant, "does not have: Det"))
     for path, sentence in words:
         with pytest.raises(AdapterError, match=re.escape(sentence)):
             openvino.load(str(path), None, Memory())
+    texts = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.STRING, [2])
+        for name in ("x", "y")
+    ]
     identity = _model(
-        tmp_path,
-        [onnx.helper.make_node("Identity", ["x"], ["y"])],
-        tensors[:1],
-        tensors[1:],
+        tmp_path, [onnx.helper.make_node("Identity", ["x"], ["y"])], texts[:1], texts[1:]
     )
     with pytest.raises(AdapterError, match="input 'x' is string"):
         openvino.interface(str(identity))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from reusebench.fit.conditions import MeasuredConditions
 from reusebench.fit.sessions.layouts import (
     CONTEXTS,
     SEQUENCES,
@@ -17,8 +18,7 @@ from reusebench.fit.sessions.layouts import (
 )
 from reusebench.fit.sessions.sample import Sample, sample_of
 from reusebench.measured.plan import Conversation, Plan
-from reusebench.storage.fit_answer import FitShortage
-from reusebench.storage.result import BUSY_PERCENT, Failure, Result
+from reusebench.storage.result import Failure, Result
 from reusebench.storage.trace import Trace, read_trace
 
 __all__ = ["DEFAULT", "Case", "SessionStudy", "has_ended"]
@@ -56,7 +56,7 @@ class Case:
 
 
 @dataclass
-class SessionStudy:
+class SessionStudy(MeasuredConditions):
     """Results of measured plans; equal plans have one result, whatever their names."""
 
     demand: SessionDemand
@@ -159,28 +159,6 @@ class SessionStudy:
 
     def _key(self, case: Case) -> Plan:
         return _nameless(self.plan(case))
-
-    @property
-    def short(self) -> tuple[FitShortage, ...]:
-        """Plans that were measured while memory was short."""
-        return tuple(
-            FitShortage(result.scenario, result.shortage_signs)
-            for result in self.results.values()
-            if result.is_short
-        )
-
-    @property
-    def busy_percent(self) -> float:
-        """The highest share of the CPUs that other work had before a plan was measured."""
-        shares = [0.0]
-        for result in self.results.values():
-            shares += result.speed.idle_cpu_percent
-        return max(shares)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether other work had too much of the CPUs for speeds to be relied on."""
-        return self.busy_percent > BUSY_PERCENT
 
 
 def has_ended(result: Result) -> bool:
