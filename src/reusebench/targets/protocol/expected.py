@@ -292,8 +292,7 @@ def _check_first_inference(data: StepData, plan: Plan, step: Step, span: Span) -
         _require(len(values) <= _MOST_SAMPLES, "samples", len(values))
         is_finite = all(value is None or math.isfinite(value) for value in values)
         _require(is_finite, "samples", values)
-    # The turn is that of the last inference of the step, the latency that of the first.
-    _check_turns(data.turns, plan, [[span.end_ns - span.begin_ns]])
+    _check_turns(data.turns, plan, [[data.latency_ns]])
 
 
 def _check_turns(
