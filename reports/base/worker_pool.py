@@ -37,5 +37,8 @@ def _begin_worker(parent: int) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     end_with(parent)
+    # The parent's garbage is not collected here: a database or a runtime would wait for threads
+    # that were not forked, or crash.
+    gc.freeze()
     gc.set_threshold(_OBJECTS_AT_ONCE)
     gc.enable()

@@ -141,6 +141,20 @@ def test_prompts_longer_than_a_batch(llama: Runtime, files: list[str]) -> None:
     assert len(set(tokens)) == 1
 
 
+def test_conversations_that_are_computed_together(llama: Runtime, files: list[str]) -> None:
+    """The time of generation of the first is without its wait for the prompts of others."""
+    options = ("n_threads=1", "n_batch=16")
+    source = llama.load(files[0], None, replace(_MEMORY, options=options, sequences=4))
+    contexts = [source, *(llama.sequence(source, _MEMORY) for _ in range(3))]
+    llama.infer_together(contexts)
+    turns = [context.turn() for context in contexts]
+    assert turns[0].first_token_ns < turns[-1].first_token_ns
+    # They are in the same batches from the second token on.
+    assert turns[0].generation_ns <= turns[-1].generation_ns
+    for context in reversed(contexts):
+        context.destroy()
+
+
 def test_too_much_is_refused(llama: Runtime, files: list[str]) -> None:
     """More tokens than the model was trained with, more conversations than a context holds."""
     longer = replace(_CONVERSATION, tokens=_TRAINED_TOKENS + 1)

@@ -179,7 +179,8 @@ class Turn(NamedTuple):
     first_token_ns: int
     #: Number of tokens that were generated, including the first.
     generated_tokens: int
-    #: Time from the first generated token to the last, in nanoseconds.
+    #: Time to generate the tokens after the first, in nanoseconds, without the wait for prompts of
+    #: conversations that are computed together.
     generation_ns: int
 
 

@@ -126,6 +126,8 @@ class NativeContext:
             entries += self._prompt_entries(session.sequence, begin)
         follow = self._batch.compute(entries)
         first_ns = [token.at_ns for token in follow]
+        # All generate only once all prompts are computed.
+        generation_begin_ns = max(first_ns)
         prompt, generated = self.conversation.prompt, self.conversation.generated
         for number in range(generated):
             entries = []
@@ -139,7 +141,8 @@ class NativeContext:
             computed = prompt
             if session.shares_prompt or session.state is not None:
                 computed -= self.conversation.common
-            session.turn = Turn(computed, first - started, generated, last.at_ns - first)
+            generation_ns = last.at_ns - generation_begin_ns
+            session.turn = Turn(computed, first - started, generated, generation_ns)
 
     def _begin(self, sessions: Sequence[Session]) -> List[int]:
         """Put what is shared or saved into the cache; return the next position of each turn.
