@@ -105,7 +105,7 @@ def short_measurements(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure each plan in one process, which infers for less than half a second. Frames count,
     however busy the machine is.
     """
-    monkeypatch.setattr("reusebench.fit.study.BUSY_PERCENT", inf)
+    monkeypatch.setattr("reusebench.fit.conditions.BUSY_PERCENT", inf)
     monkeypatch.setattr("reusebench.commands.fit._REPEATS", {"npu": 1, "cpu": 1})
     monkeypatch.setattr("reusebench.commands.fit._REPEATS_OF_RECOMMENDED", {"npu": 2, "cpu": 1})
     monkeypatch.setattr("reusebench.fit.study._TIMED_S", 0.4)
