@@ -123,7 +123,11 @@ _SCENARIO_COLOURS.update(_OF_LAYOUTS)
 for _question in _OF_SAME_LAYOUTS:
     _SCENARIO_COLOURS.update(_colours_like(_OF_LAYOUTS, _question))
 
-COMPONENT_COLOURS = dict(zip(COMPONENTS, (*PALETTE[:7], OTHER_COLOUR)))
+#: Components that are not in the order of the palette, and their colours.
+_SPECIAL_COLOURS = {"biases": PALETTE[8], "other": OTHER_COLOUR}
+_ORDERED = (name for name in COMPONENTS if name not in _SPECIAL_COLOURS)
+_COLOURS = {**dict(zip(_ORDERED, PALETTE)), **_SPECIAL_COLOURS}
+COMPONENT_COLOURS = {name: _COLOURS[name] for name in COMPONENTS}
 PHASE_COLOURS = {
     "imported": "#999999",
     "decoders": "#d55e00",
