@@ -48,6 +48,7 @@ def _is_rockchip() -> bool:
 
 def _has_library(architecture: str | None) -> bool:
     # Not at the top: the import would delay the start of programs elsewhere.
-    from reusebench.measured.runtimes.rknn.library_file import architecture_of, usual_paths
+    from reusebench.measured.runtimes.elf_files import architecture_of
+    from reusebench.measured.runtimes.rknn.library_file import usual_paths
 
     return any(architecture_of(path) == architecture for path in usual_paths())

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from reusebench.measured.runtimes import version_order
+from reusebench.measured.runtimes import elf_files, version_order
 from reusebench.measured.runtimes.base import AdapterError
 from reusebench.measured.runtimes.rknn import library_file
 from reusebench.system.cache import cache_root
@@ -103,7 +103,7 @@ def _libraries_in(folder: Path) -> Iterable[RknnLibrary]:
 
 def architecture_of(path: Path) -> str | None:
     """Return the architecture of a program or library; None if it is unknown or not such a file."""
-    return library_file.architecture_of(str(path))
+    return elf_files.architecture_of(str(path))
 
 
 def architecture_of_this_python() -> str | None:

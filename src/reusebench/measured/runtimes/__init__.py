@@ -11,8 +11,6 @@ import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Optional, Tuple
 
-from reusebench.measured.runtimes.rknn.library_file import find_library
-
 if TYPE_CHECKING:
     from reusebench.measured.runtimes.base import Runtime
 
@@ -68,6 +66,9 @@ class RuntimeEntry:
     can_be_applied: bool = False
     #: Whether its models are language models, whose inference is a turn of a conversation.
     has_conversations: bool = False
+    #: Module whose find_library() returns the path of a library that the runtime needs beside its
+    #: Python module, if there is any; None if it needs none.
+    library: Optional[str] = None
     #: Name of the file that stands for a model that is a folder; None: each model is a file.
     folder_model: Optional[str] = None
 
@@ -307,6 +308,26 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("device_io", "rknn_already_on_device"),
         ),
         can_be_applied=True,
+        library="reusebench.measured.runtimes.rknn.library_file",
+    ),
+    RuntimeEntry(
+        "teflon",
+        "Teflon",
+        "reusebench.measured.runtimes.teflon.adapter",
+        "ai_edge_litert",
+        "pip install ai-edge-litert, and install Mesa's libteflon.so: Debian's package"
+        " mesa-teflon-delegate from 26.1 on (docs/how-to/teflon.md)",
+        device="npu",
+        suffixes=(".tflite",),
+        lacks=(
+            ("internal_reuse", "teflon_own_internal"),
+            ("external_weights", "teflon_own_buffers"),
+            ("external_internal", "teflon_own_buffers"),
+            ("external_memory", "teflon_own_buffers"),
+            ("device_io", "teflon_copies_tensors"),
+        ),
+        options=("num_threads=2",),
+        library="reusebench.measured.runtimes.teflon.library_file",
     ),
 )
 
@@ -328,9 +349,11 @@ def find_runtime(name: str) -> RuntimeEntry:
 
 def available(entry: RuntimeEntry) -> bool:
     """Whether this interpreter can use the runtime; nothing of it is imported or loaded."""
-    if entry.module is None:
-        return find_library() is not None
-    return importlib.util.find_spec(entry.module) is not None
+    if entry.module is not None and importlib.util.find_spec(entry.module) is None:
+        return False
+    if entry.library is None:
+        return True
+    return importlib.import_module(entry.library).find_library() is not None
 
 
 def version_order(version: str) -> Tuple[Tuple[int, ...], bool, str]:

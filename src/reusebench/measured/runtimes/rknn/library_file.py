@@ -6,21 +6,18 @@ standard library.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import stat
-import struct
 import sys
 from typing import Iterator, NamedTuple, Optional, Tuple
 
 from reusebench.measured.messages import Message
 from reusebench.measured.runtimes.base import AdapterError
+from reusebench.measured.runtimes.elf_files import ARCHITECTURES, architecture_of, open_regular
 
 __all__ = [
     "LIBRARY_VARIABLE",
     "LibraryFile",
-    "architecture_of",
     "find_library",
     "read_library",
     "usual_paths",
@@ -43,8 +40,6 @@ _FOLDERS = (
     "/vendor/lib64",
     "/vendor/lib",
 )
-#: Architectures by e_machine of the ELF header: EM_ARM, EM_AARCH64, EM_X86_64 (elf.h).
-_MACHINES = {40: "armhf", 183: "aarch64", 62: "x86_64"}
 #: Text as "librknnrt version: 1.6.0 (9a7b5d24c@2023-12-13T17:32:13)".
 _VERSION = re.compile(rb"(librknnm?rt) version: (\d+\.\d+\.\d+[^)\x00]{0,60}\)?)")
 _PIECE_BYTES = 1 << 16
@@ -96,7 +91,7 @@ def read_library(path: str) -> LibraryFile:
         raise AdapterError("rknn_not_a_library", path=path, reason=words) from None
     architecture = architecture_of(path)
     if architecture is None:
-        reason = Message("no_shared_library", {"architectures": ", ".join(_MACHINES.values())})
+        reason = Message("no_shared_library", {"architectures": ", ".join(ARCHITECTURES.values())})
         raise AdapterError("rknn_not_a_library", path=path, reason=reason)
     if kind_and_version is None:
         reason = Message("no_rknn_version", {"architecture": architecture})
@@ -105,33 +100,11 @@ def read_library(path: str) -> LibraryFile:
     return LibraryFile(path, kind, architecture, version.split()[0], version)
 
 
-def architecture_of(path: str) -> Optional[str]:
-    """Return the architecture of a program or shared library; None if it is another file."""
-    try:
-        with open(path, "rb", opener=_open_regular) as file:
-            header = file.read(20)
-    except OSError:  # missing, or this user may not read it
-        return None
-    if len(header) < 20 or header[:4] != b"\x7fELF":
-        return None
-    (machine,) = struct.unpack_from("<H", header, 18)
-    return _MACHINES.get(machine)
-
-
-def _open_regular(path: str, flags: int) -> int:
-    """Open a regular file, without waiting for the writer of a pipe; OSError if it is none."""
-    descriptor = os.open(path, flags | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file")
-    return descriptor
-
-
 def _find_version(path: str) -> Optional[Tuple[str, str]]:
     """Return kind and version; the file is read in pieces, since megabytes would add to memory."""
     match = None
     text = b""
-    with open(path, "rb", opener=_open_regular) as file:
+    with open(path, "rb", opener=open_regular) as file:
         for piece in iter(lambda: file.read(_PIECE_BYTES), b""):
             text = text[-_OVERLAP_BYTES:] + piece
             match = _VERSION.search(text) or match
