@@ -186,15 +186,15 @@ def _accounts(row: Row, parts_of_commands: bool) -> list[Account]:
 
 
 def npu_source(row: Row) -> str | None:
-    """Return the source of NPU memory: "ledger", "dmabuf" or "runtime"; None without a figure."""
+    """Return the source of NPU memory: "ledger", "dmabuf", "drm" or "runtime"; None without one."""
     if row.memory(NPU) is None:
         return None
     if any(account.source == "ledger" for account in row.accounts):
         return "ledger"
     for repeat in row.info.repeats:
         steady = repeat.phases.get("steady")
-        if steady and steady.npu and steady.npu.process_dmabuf_bytes is not None:
-            return "dmabuf"
+        if steady and steady.npu and steady.npu.process_bytes is not None:
+            return "drm" if steady.npu.process_dmabuf_bytes is None else "dmabuf"
     return "runtime"
 
 

@@ -194,6 +194,7 @@ def on_rk3588(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def play(nodes: Sequence[Node], driver: str | None) -> None:
         monkeypatch.setattr(doctor, "chip_of", lambda _: "rk3588")
+        monkeypatch.setattr(doctor, "has_rknpu", lambda _: True)
         monkeypatch.setattr(doctor, "device_nodes", lambda: list(nodes))
         monkeypatch.setattr(doctor, "rknpu_driver_version", lambda _: driver)
 
@@ -248,7 +249,8 @@ def test_a_machine_without_an_npu(
 ) -> None:
     """Nothing is said of one."""
     monkeypatch.setattr(doctor, "chip_of", lambda _: None)
-    monkeypatch.setattr(doctor, "has_npu", lambda _: False)
+    monkeypatch.setattr(doctor, "has_rknpu", lambda _: False)
+    monkeypatch.setattr("reusebench.commands.mainline_npu.mainline_npus", lambda _: [])
     assert "\nNPU " not in doctor_of(_HERE).out
 
 

@@ -183,7 +183,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "npu": ("--", "sh", "-c", 'sleep 0.5; exit "$2"', "sh", "--", "4"),
 }
 #: Records on a machine with an NPU.
-_ON_NPU = record_command("task.has_npu = lambda _: True")
+_ON_NPU = record_command("task.has_rknpu = lambda _: True")
 
 
 def record(folder: Path, *arguments: str, command: Sequence[str] = _RECORD) -> Done:

@@ -70,7 +70,7 @@ def test_the_peak_of_ended_processes(
             LOCAL_SITE,
             lambda: _Ended(root.pid),
             Marks(),
-            has_npu=False,
+            has_rknpu=False,
             notify=pytest.fail,
             keep=lambda _: None,
         )
@@ -89,7 +89,7 @@ def test_what_is_known_of_short_memory() -> None:
             LOCAL_SITE,
             lambda: _Ended(root.pid),
             Marks(),
-            has_npu=False,
+            has_rknpu=False,
             notify=pytest.fail,
             keep=lambda _: None,
         )
@@ -114,7 +114,7 @@ def _record(
         LOCAL_SITE,
         lambda: LOCAL_SITE.start(words, Marks(), start),
         Marks(),
-        has_npu=False,
+        has_rknpu=False,
         notify=_fail,
         keep=lambda _: None,
         limit_s=limit_s,

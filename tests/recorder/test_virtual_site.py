@@ -39,7 +39,7 @@ def _record(words: list[str], output: Path) -> Recording:
         site,
         lambda: site.start(words, Marks(), Start({"PYTHONPATH": str(output.parent)}, output)),
         Marks(),
-        has_npu=False,
+        has_rknpu=False,
         notify=_fail,
         keep=lambda _: None,
     )

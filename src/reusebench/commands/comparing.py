@@ -43,7 +43,7 @@ from reusebench.recorder.repeats import name_of
 from reusebench.recorder.site import Site
 from reusebench.recorder.task import check_storage
 from reusebench.recorder.virtual_site import VirtualSite
-from reusebench.samplers.npu import has_npu
+from reusebench.samplers.npu import has_rknpu
 from reusebench.storage.board_storage import board_storage, far_storage
 from reusebench.storage.formatting import mib
 from reusebench.storage.measured_figure import Figure
@@ -150,7 +150,7 @@ def run_on_board(
             site,
             lambda: site.start(command, Marks(), start),
             Marks(),
-            has_npu(site.host),
+            has_rknpu(site.host),
             notify=_notice,
             keep=lambda _: None,
         )

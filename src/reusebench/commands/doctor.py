@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import sys
@@ -13,6 +14,7 @@ import click
 
 from reusebench import __version__
 from reusebench.commands.far_doctor import far_parts
+from reusebench.commands.mainline_npu import LIBRARIES, mainline_parts
 from reusebench.commands.parts import Part, show_parts, source_parts
 from reusebench.commands.reply import json_option, reply_of, say
 from reusebench.commands.results import PartsResult, VersionRow
@@ -25,7 +27,7 @@ from reusebench.measured.versions import MARK
 from reusebench.models import converters
 from reusebench.models.conversion.environments import PythonPackage
 from reusebench.samplers.host import LOCAL_HOST, Host, own_pid
-from reusebench.samplers.npu.rknpu import has_npu, rknpu_driver_version
+from reusebench.samplers.npu.rknpu import has_rknpu, rknpu_driver_version
 from reusebench.samplers.sources import machine_sources, memory_sources
 from reusebench.system import processes
 from reusebench.system.package import python_command
@@ -161,9 +163,13 @@ def runtime_versions() -> list[VersionRow]:
 
 
 def _npu(host: Host) -> Iterator[Part]:
-    """Yield the driver of Rockchip's NPU and the nodes of its device, if there is such an NPU."""
-    if chip_of(host) is None and not has_npu(host):
-        return
+    """Yield the driver of the NPU and the nodes of its device, if there is an NPU."""
+    chip = chip_of(host)
+    if not has_rknpu(host):
+        parts = list(mainline_parts(host, _may_open, LIBRARIES, chip))
+        if parts or chip is None:
+            yield from parts
+            return
     nodes = device_nodes()
     driver = rknpu_driver_version(host)
     if driver:
@@ -178,6 +184,11 @@ def _npu(host: Host) -> Iterator[Part]:
         )
     if not nodes:
         yield Part("device", False, str(not_opened([])))
+
+
+def _may_open(node: str) -> bool:
+    """Whether the rights of a node let this user open it."""
+    return os.access(node, os.R_OK | os.W_OK)
 
 
 def _driver(version: str) -> Part:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reusebench.commands.mainline_npu import LIBRARIES, mainline_parts
 from reusebench.commands.parts import Part, source_parts
 from reusebench.measured.runtimes import RUNTIMES
 from reusebench.measured.runtimes.rknn.device import driver_state
 from reusebench.measured.runtimes.rknn.library_file import LibraryFile
 from reusebench.samplers.host import Host, names_in, own_pid, read_text, read_texts
-from reusebench.samplers.npu.rknpu import has_npu, rknpu_driver_version
+from reusebench.samplers.npu.rknpu import has_rknpu, rknpu_driver_version
 from reusebench.samplers.sources import machine_sources, memory_sources
 from reusebench.samplers.system_memory import read_system
 from reusebench.targets.chips import chip_of
@@ -110,8 +111,12 @@ def _library(machine: FarMachine) -> RknnLibrary | None:
 
 
 def _npu(machine: FarMachine, host: Host) -> Iterator[Part]:
-    if chip_of(host) is None and not has_npu(host):
-        return
+    chip = chip_of(host)
+    if not has_rknpu(host):
+        parts = list(mainline_parts(host, machine.may_open, LIBRARIES, chip))
+        if parts or chip is None:
+            yield from parts
+            return
     version = rknpu_driver_version(host)
     if version is None:
         devices = names_in(host, _NPU_DEVICES)

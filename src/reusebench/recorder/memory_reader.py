@@ -17,6 +17,7 @@ from reusebench.recorder.recording import Recording
 from reusebench.samplers.control_groups import GroupWatch
 from reusebench.samplers.evidence import Evidence, available_share
 from reusebench.samplers.host import Clocks, Host
+from reusebench.samplers.npu import mainline_npus
 from reusebench.samplers.oom_watch import OomWatch
 from reusebench.samplers.pressure import PressureWatch
 from reusebench.samplers.system_memory import read_system
@@ -43,12 +44,13 @@ class MemoryReader:
         program: RecordedProgram,
         recording: Recording,
         clocks: Clocks,
-        has_npu: bool,
+        has_rknpu: bool,
         has_marks: bool,
     ) -> None:
         """`recording` begins at the time of `clocks`, which is now.
 
-        `has_marks` tells whether the program can mark phases.
+        `has_rknpu` tells whether dma-bufs are NPU memory, `has_marks` whether the program can mark
+        phases.
         """
         self._host = host
         self._recording = recording
@@ -88,7 +90,11 @@ class MemoryReader:
         self._counters = Pace(5 * _MS, 50 * _MS, *_COUNTER_SHARES)
         self._shares = Pace(5 * _MS, 500 * _MS, *_PSS_SHARES)
         #: The figure that has the dma-bufs of the processes.
-        self._dmabuf_kind = "npu_memory" if has_npu else "dmabuf_memory"
+        self._dmabuf_kind = "npu_memory" if has_rknpu else "dmabuf_memory"
+        #: NPUs whose buffers are no dma-bufs.
+        self._drm_npus = [] if has_rknpu else mainline_npus(host)
+        #: Driver of an NPU that the program used, if it does not tell the memory.
+        self.untold_driver: str | None = None
         self._phase_readings = self._make_phase_readings()
 
     def _make_phase_readings(self) -> list[tuple[Pace, Callable[[int], None]]]:
@@ -99,6 +105,8 @@ class MemoryReader:
             (Pace(20 * _MS, _S, *_OTHER_SHARES), self._read_held),
             (Pace(20 * _MS, _S, *_OTHER_SHARES), self._read_dmabufs),
         ]
+        if self._drm_npus:
+            readings.append((Pace(20 * _MS, _S, *_OTHER_SHARES), self._read_drm))
         # Memory at the very start is not typical of the program.
         for pace, _ in readings:
             pace.restart(self.clocks.time_ns)
@@ -298,6 +306,24 @@ class MemoryReader:
             if kind == "npu_memory":
                 self._recording.npu.add(now_ns, size_bytes)
             self._add(kind, size_bytes, now_ns)
+
+    def _read_drm(self, now_ns: int) -> None:
+        """Read the buffers of NPUs with drivers of mainline Linux, unless a driver is silent."""
+        if self.untold_driver is not None:
+            return
+        try:
+            memory = self._tree.read_drm([npu.node for npu in self._drm_npus])
+        except ProcessLookupError:
+            return
+        except PermissionError:
+            self._forget("npu_memory")
+            return
+        if memory is None:
+            self.untold_driver = self._drm_npus[0].driver
+            self._forget("npu_memory")
+            return
+        self._recording.npu.add(now_ns, memory.total_bytes)
+        self._add("npu_memory", memory.total_bytes, now_ns)
 
     def _add(self, kind: str, value: int, now_ns: int) -> None:
         self._batch.readings.append((kind, value, now_ns))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from reusebench.samplers.descendants import fields_after_name
 from reusebench.samplers.held_files import Held, read_held
 from reusebench.samplers.host import Host, names_in, own_pid, read_text, read_texts
 from reusebench.samplers.huge_pages import distinct_huge_bytes
+from reusebench.samplers.npu.drm_clients import DrmMemory, drm_memory
 from reusebench.samplers.npu.process_dmabuf import dmabuf_bytes
 from reusebench.samplers.proc_files import parse_resident_pages
 from reusebench.samplers.process_memory import Shares, read_shares, reset_peak
@@ -235,6 +236,10 @@ class ProcessTree:
         its dma-bufs.
         """
         return dmabuf_bytes(self._host, list(self._live))
+
+    def read_drm(self, nodes: Sequence[str]) -> DrmMemory | None:
+        """Return the buffers of the processes in devices with these nodes, as drm_memory does."""
+        return drm_memory(self._host, list(self._live), nodes)
 
     def _add(self, pids: Collection[int], now_ns: int) -> None:
         """Add these processes, except zombies, which have no memory."""

@@ -49,7 +49,7 @@ def record(
     site: Site,
     start: Callable[[], RecordedProgram],
     marks: Marks,
-    has_npu: bool,
+    has_rknpu: bool,
     notify: Callable[[str], None],
     keep: Callable[[Recording], None],
     limit_s: float | None = None,
@@ -72,7 +72,7 @@ def record(
             recording = Recording(started_at, clocks.time_ns, idle, idle_bytes)
             recording.idle_group = idle_group
             reader = MemoryReader(
-                site.host, program, recording, clocks, has_npu, marks.are_possible
+                site.host, program, recording, clocks, has_rknpu, marks.are_possible
             )
             recorder = _Recorder(site, program, marks, signals, reader, recording, notify, keep)
             recorder.run(limit_s)
@@ -163,6 +163,12 @@ class _Recorder:
         lost = self._marks.lost()
         if lost:
             self._notify(lost)
+        driver = self._reader.untold_driver
+        if driver is not None and self._recording.ledger is None:
+            self._notify(
+                f"the driver {driver} of this kernel tells no program's NPU memory, so it is not"
+                " known; a ledger of its buffers has it (reusebench doctor)"
+            )
 
     def _turn(self) -> None:
         """Wait for the next reading, signal or mark, and handle it."""

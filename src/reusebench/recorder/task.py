@@ -19,7 +19,7 @@ from reusebench.recorder.repeats import Repeats, name_of
 from reusebench.recorder.site import Site
 from reusebench.recorder.stored_form import outcome_of, run_document
 from reusebench.recorder.summary import print_figures, print_notice, print_summary
-from reusebench.samplers.npu import has_npu
+from reusebench.samplers.npu import has_rknpu
 from reusebench.samplers.system_memory import read_system
 from reusebench.storage.recorded_program import Program
 from reusebench.storage.refused_run import refusal_of, where_it_is
@@ -182,7 +182,7 @@ class _Session:
             return site.start(task.command, marks)
 
         try:
-            return record(site, start, marks, has_npu(site.host), print_notice, self._keep)
+            return record(site, start, marks, has_rknpu(site.host), print_notice, self._keep)
         finally:
             marks.close()
 

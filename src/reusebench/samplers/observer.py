@@ -114,11 +114,12 @@ class Observer:
 
     def npu_bytes(self) -> int | None:
         """Return the NPU memory that the process holds now; None if that cannot be read."""
-        return self._npu.read(self.pid).process_dmabuf_bytes if self._npu else None
+        return self._npu.read(self.pid).process_bytes if self._npu else None
 
     def snapshot(self) -> Reading:
         """Take a full reading of the process, which waits at a barrier; reset its peak."""
-        process = read_process(self.host, self.pid, with_dmabufs=self._npu is None)
+        with_dmabufs = self._npu is None or bool(self._npu.nodes)
+        process = read_process(self.host, self.pid, with_dmabufs=with_dmabufs)
         if not self._peak_is_of_phase:
             process = msgspec.structs.replace(process, peak_rss_bytes=None)
         self._peak_is_of_phase = reset_peak(self.host, self.pid)

@@ -117,6 +117,20 @@ class NpuMemory(msgspec.Struct, frozen=True):
     #: SRAM of the NPU taken by all processes; it is no part of the system's memory.
     sram_used_bytes: Optional[int]
     sram_total_bytes: Optional[int]
+    #: Buffers of the process's open files of a device with a driver of mainline Linux, whether or
+    #: not they have pages yet; None with Rockchip's driver, and if the driver does not tell.
+    process_drm_bytes: Optional[int] = None
+    #: Part of them that has pages.
+    process_drm_resident_bytes: Optional[int] = None
+    #: Part of them that another open file has as well; if both are counted here, it counts twice.
+    process_drm_shared_bytes: Optional[int] = None
+
+    @property
+    def process_bytes(self) -> Optional[int]:
+        """Buffers of the process: dma-bufs, or those of a driver of mainline Linux."""
+        if self.process_dmabuf_bytes is not None:
+            return self.process_dmabuf_bytes
+        return self.process_drm_bytes
 
 
 class GroupMemory(msgspec.Struct, frozen=True, kw_only=True):

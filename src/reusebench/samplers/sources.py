@@ -17,8 +17,9 @@ from reusebench.samplers.machine.gauges import (
 )
 from reusebench.samplers.machine.throttling import Throttling
 from reusebench.samplers.npu.file_source import FileSource, first_readable
+from reusebench.samplers.npu.mainline import mainline_npus, tells_memory
 from reusebench.samplers.npu.process_dmabuf import process_dmabufs
-from reusebench.samplers.npu.rknpu import NPU_LOAD, SRAM, has_npu
+from reusebench.samplers.npu.rknpu import NPU_LOAD, SRAM, has_rknpu
 from reusebench.samplers.npu.system_dmabuf import RK_DMA_HEAP, SYSTEM_DMABUF
 from reusebench.samplers.process_memory import (
     pss_readable,
@@ -62,11 +63,15 @@ def memory_sources(host: Host, pid: int) -> Iterator[MemorySource]:
         remark = Message("memory_limit", {"limit": limit, "left": left})
         yield MemorySource(group.limit_source, True, remark)
     yield _source("CmaTotal, CmaFree", system.cma_total_bytes is not None, "cma")
-    if has_npu(host):
+    if has_rknpu(host):
         yield _source("/proc/PID/fdinfo", process_dmabufs(host, pid) is not None, "process_dmabufs")
         yield _best(SYSTEM_DMABUF, "system_dmabufs", host)
         yield _best(RK_DMA_HEAP, "rk_dma_heaps", host)
         yield _best(SRAM, "npu_sram", host)
+        return
+    for npu in mainline_npus(host):
+        is_told = tells_memory(npu.driver)
+        yield _source(f"/proc/PID/fdinfo of {npu.node}", is_told, "npu_fdinfo", driver=npu.driver)
 
 
 def machine_sources(host: Host) -> Iterator[MemorySource]:
@@ -80,7 +85,7 @@ def machine_sources(host: Host) -> Iterator[MemorySource]:
     )
     yield _gauges("/sys/class/devfreq", device_frequencies(host), "device_frequencies", host)
     yield _source("throttling", Throttling(host).readable, "throttling")
-    if has_npu(host):
+    if has_rknpu(host):
         yield _best(NPU_LOAD, "npu_load", host)
 
 

@@ -190,10 +190,10 @@ class BarrierReading(msgspec.Struct):
 
     @property
     def npu_held_bytes(self) -> Optional[int]:
-        """Size of the NPU buffers by the ledger, otherwise by the process's dma-bufs, or None."""
+        """Size of the NPU buffers by the ledger, otherwise as the kernel tells, or None."""
         if self.npu_live_bytes is not None:
             return self.npu_live_bytes
-        return self.npu.process_dmabuf_bytes if self.npu else None
+        return self.npu.process_bytes if self.npu else None
 
     @classmethod
     def of(cls, barrier: Barrier, malloc_trimmed: bool, reading: Reading) -> BarrierReading:

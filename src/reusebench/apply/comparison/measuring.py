@@ -22,7 +22,7 @@ from reusebench.recorder.recording import Recording
 from reusebench.recorder.repeats import Repeats
 from reusebench.recorder.stored_form import outcome_of
 from reusebench.recorder.task import run_keeper
-from reusebench.samplers.npu import has_npu
+from reusebench.samplers.npu import has_rknpu
 from reusebench.storage.recorded_program import Program
 
 __all__ = ["Measured", "measure"]
@@ -142,7 +142,7 @@ class _Measuring:
                 task.site,
                 lambda: task.site.start(task.command, marks, start),
                 marks,
-                has_npu(task.site.host),
+                has_rknpu(task.site.host),
                 self._notify,
                 keep,
                 limit_s,

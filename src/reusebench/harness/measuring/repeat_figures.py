@@ -126,14 +126,12 @@ class _ApplicationFigures:
 
 
 def npu_memory(repeat: Repeat) -> int | None:
-    """Return the NPU's memory by its most exact source: ledger, the process's dma-bufs, the
-    runtime's own account.
-    """
+    """Return the NPU's memory by its most exact source: ledger, kernel, the runtime's account."""
     if repeat.npu is not None and repeat.npu.source == "ledger":
         return repeat.npu.total_bytes
     steady = repeat.last("steady")
-    if steady and steady.npu and steady.npu.process_dmabuf_bytes is not None:
-        return steady.npu.process_dmabuf_bytes
+    if steady and steady.npu and steady.npu.process_bytes is not None:
+        return steady.npu.process_bytes
     return repeat.npu.total_bytes if repeat.npu else None
 
 

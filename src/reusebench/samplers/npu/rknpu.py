@@ -17,7 +17,7 @@ from reusebench.measured.messages import Message
 from reusebench.samplers.host import FileStatus, Host, read_texts
 from reusebench.samplers.npu.file_source import FileSource
 
-__all__ = ["NPU_LOAD", "SRAM", "Sram", "has_npu", "rknpu_driver_version"]
+__all__ = ["NPU_LOAD", "SRAM", "Sram", "has_rknpu", "rknpu_driver_version"]
 
 #: `RKNPU driver: v0.9.8`, or just the number in /sys/module (which needs no root). Drivers whose
 #: MODULE_VERSION names its macros instead of numbers have no version there.
@@ -87,7 +87,7 @@ NPU_LOAD = (
 )
 
 
-def has_npu(host: Host) -> bool:
+def has_rknpu(host: Host) -> bool:
     """Whether this kernel has Rockchip's NPU driver, or is Rockchip's."""
     return any(isinstance(status, FileStatus) for status in host.statuses(_SIGNS))
 

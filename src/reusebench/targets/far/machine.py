@@ -208,6 +208,11 @@ class FarMachine:
         """Return a folder of this session."""
         return self.files.prepared(folder.name)
 
+    def may_open(self, path: str) -> bool:
+        """Whether the rights of a file let the board's user read and write it."""
+        done = self.run("sh", "-c", 'test -r "$1" && test -w "$1"', "sh", path)
+        return done.ending.exit_code == 0
+
     def has_uclibc(self) -> bool:
         """Whether the C library is uClibc rather than glibc; Rockchip's runtime exists for both."""
         (status,) = self.host.statuses([_UCLIBC_LOADER])
