@@ -1,4 +1,4 @@
-/* The virtual board: the answers that the chip's driver would give. */
+/* The virtual board with Rockchip's driver: the answers that it would give on the chip. */
 #include "preload.h"
 
 /*
@@ -10,12 +10,29 @@
 /* Per domain; 0: FIRST_ADDRESS. */
 static uint64_t next_addresses[DOMAINS];
 static int current_domain;
-static uint64_t objects_made, submits_made;
+static uint64_t objects_made;
 
-static int refused(int error)
+int refused(int error)
 {
     errno = error;
     return -1;
+}
+
+bool exceeds_memory(uint64_t bytes)
+{
+    bool exceeds = bytes > settings.memory_bytes || live_bytes > settings.memory_bytes - bytes;
+    if (exceeds)
+        write_event("fault", ",\"fault\":\"enomem\"");
+    return exceeds;
+}
+
+int count_submit(void)
+{
+    static uint64_t submits_made;
+    if (!settings.submit_error || ++submits_made < settings.first_failing_submit)
+        return 0;
+    write_event("fault", ",\"fault\":\"submit-error\"");
+    return refused(settings.submit_error);
 }
 
 /*
@@ -92,10 +109,8 @@ static int new_memory(const char *name, uint64_t requested_bytes)
     uint64_t bytes = whole_pages(requested_bytes);
     if (!bytes)
         return refused(EINVAL);
-    if (bytes > settings.memory_bytes || live_bytes > settings.memory_bytes - bytes) {
-        write_event("fault", ",\"fault\":\"enomem\"");
+    if (exceeds_memory(bytes))
         return refused(ENOMEM);
-    }
     int fd = memfd_create(name, MFD_CLOEXEC);
     if (fd >= 0 && ftruncate(fd, (off_t)bytes)) {
         NEXT(close)(fd);
@@ -168,10 +183,8 @@ static int answer_submit(struct npu_submit *submit)
         return refused(EINVAL);
     if (switch_domain(submit->iommu_domain))
         return -1;
-    if (settings.submit_error && ++submits_made >= settings.first_failing_submit) {
-        write_event("fault", ",\"fault\":\"submit-error\"");
-        return refused(settings.submit_error);
-    }
+    if (count_submit())
+        return -1;
     submit->task_counter = submit->task_count;
     submit->hardware_ns = 1;
     return 0;

@@ -1,11 +1,11 @@
 /* The calls that make, share, map and free NPU memory: passed on or answered here, and accounted for. */
 #include "preload.h"
 
-static void account_created(int device_fd, bool drm, const struct npu_create *requested, const struct npu_create *given)
+static void account_created(int file, bool drm, const struct npu_create *requested, const struct npu_create *given)
 {
-    struct object *known = drm ? object_of_handle(device_fd, given->handle) : NULL;
+    struct object *known = drm ? object_of_handle(file, given->handle) : NULL;
     struct object object = {
-        .device_fd = device_fd,
+        .file = file,
         .drm = drm,
         .handle = given->handle,
         .name = given->object,
@@ -30,23 +30,23 @@ static void account_created(int device_fd, bool drm, const struct npu_create *re
 }
 
 /* DRM gives the same handle again if the device already has a handle for the buffer. */
-static void account_handle_of_fd(int device_fd, const struct drm_prime *prime)
+static void account_handle_of_fd(int file, const struct drm_prime *prime)
 {
-    if (!object_of_handle(device_fd, prime->handle))
+    if (!object_of_handle(file, prime->handle))
         add_object((struct object){
-            .device_fd = device_fd, .drm = true, .handle = prime->handle, .buffer = buffer_of_fd(prime->fd)});
+            .file = file, .drm = true, .handle = prime->handle, .buffer = buffer_of_fd(prime->fd)});
 }
 
-static void account_fd_of_handle(int device_fd, const struct drm_prime *prime)
+static void account_fd_of_handle(int file, const struct drm_prime *prime)
 {
-    struct object *object = object_of_handle(device_fd, prime->handle);
+    struct object *object = object_of_handle(file, prime->handle);
     if (object && object->buffer)
         identify(object->buffer, prime->fd);
 }
 
-static void account_map(int device_fd, const struct npu_map *map)
+static void account_map(int file, const struct npu_map *map)
 {
-    struct object *object = object_of_handle(device_fd, map->handle);
+    struct object *object = object_of_handle(file, map->handle);
     if (object)
         object->map_offset = map->offset;
 }
@@ -64,18 +64,21 @@ static void account_allocated(const struct heap_allocation *allocation)
     identify(add_buffer(allocation->bytes, allocation->heap_flags, 0, "dma_heap"), (int)allocation->fd);
 }
 
-static unsigned mapped_buffer(int fd, uint64_t *offset)
+static bool maps_buffers(enum device_kind kind)
 {
-    if (kind_of(fd) != DRM_DEVICE)
-        return buffer_of_fd(fd);
+    return kind == DRM_DEVICE || kind == ROCKET_DEVICE;
+}
+
+/* Returns the object that is mapped from the device by this offset, or NULL. */
+static const struct object *object_at_offset(int file, uint64_t offset)
+{
     for (size_t index = object_count; index-- > 0;) {
-        struct object *object = &objects[index];
-        if (object->alive && object->device_fd == fd && object->map_offset && object->map_offset == *offset) {
-            *offset = 0;
-            return object->buffer;
-        }
+        const struct object *object = &objects[index];
+        if (object->alive && !object->closed && object->file == file && object->map_offset &&
+            object->map_offset == offset)
+            return object;
     }
-    return 0;
+    return NULL;
 }
 
 static int answer(int fd, unsigned long request, enum device_kind kind, unsigned number, void *argument)
@@ -101,20 +104,23 @@ static int create_and_account(int fd, unsigned long request, bool drm, void *arg
         memcpy(&given, argument, bytes);
     }
     if (result == 0)
-        account_created(fd, drm, &requested, &given);
+        account_created(file_of(fd), drm, &requested, &given);
     return result;
 }
 
 /* A job may take long: the lock is not held while the driver runs it. */
-static int submit_and_account(int fd, unsigned long request, enum device_kind kind, void *argument)
+static int wait_for_driver(int fd, unsigned long request, void *argument)
 {
-    account_submit(argument);
-    if (settings.chip)
-        return answer_npu(NPU_SUBMIT, argument);
     pthread_mutex_unlock(&lock);
-    int result = answer(fd, request, kind, NPU_SUBMIT, argument);
+    int result = NEXT(ioctl)(fd, request, argument);
     pthread_mutex_lock(&lock);
     return result;
+}
+
+static int submit_and_account(int fd, unsigned long request, void *argument)
+{
+    account_submit(argument);
+    return settings.chip ? answer_npu(NPU_SUBMIT, argument) : wait_for_driver(fd, request, argument);
 }
 
 static int npu_ioctl(int fd, unsigned long request, enum device_kind kind, unsigned number, void *argument)
@@ -123,32 +129,86 @@ static int npu_ioctl(int fd, unsigned long request, enum device_kind kind, unsig
     if (number == NPU_CREATE)
         return create_and_account(fd, request, drm, argument);
     if (number == NPU_SUBMIT)
-        return submit_and_account(fd, request, kind, argument);
+        return submit_and_account(fd, request, argument);
     struct npu_destroy destroy = {0};
     if (number == NPU_DESTROY)
         memcpy(&destroy, argument, sizeof destroy);
     int result = answer(fd, request, kind, number, argument);
     if (result == 0 && number == NPU_DESTROY)
-        end_object(drm ? object_of_handle(fd, destroy.handle) : object_named(destroy.object));
+        end_object(drm ? object_of_handle(file_of(fd), destroy.handle) : object_named(destroy.object));
     if (result == 0 && number == NPU_MAP && drm)
-        account_map(fd, argument);
+        account_map(file_of(fd), argument);
     if (result == 0 && number == NPU_ACTION)
         account_action(argument);
     return result;
 }
 
+/* The calls that all DRM drivers have. */
+static void account_drm(int file, unsigned number, const void *argument)
+{
+    if (number == DRM_FD_TO_HANDLE)
+        account_handle_of_fd(file, argument);
+    else if (number == DRM_HANDLE_TO_FD)
+        account_fd_of_handle(file, argument);
+    else if (number == DRM_CLOSE_HANDLE)
+        end_object(object_of_handle(file, *(const uint32_t *)argument));
+}
+
 static int drm_ioctl(int fd, unsigned long request, void *argument)
 {
     int result = NEXT(ioctl)(fd, request, argument);
-    if (result)
-        return result;
-    if (_IOC_NR(request) == DRM_FD_TO_HANDLE)
-        account_handle_of_fd(fd, argument);
-    else if (_IOC_NR(request) == DRM_HANDLE_TO_FD)
-        account_fd_of_handle(fd, argument);
-    else if (_IOC_NR(request) == DRM_CLOSE_HANDLE)
-        end_object(object_of_handle(fd, *(uint32_t *)argument));
-    return 0;
+    if (result == 0)
+        account_drm(file_of(fd), _IOC_NR(request), argument);
+    return result;
+}
+
+static void account_rocket_buffer(int file, const struct rocket_create *create)
+{
+    add_object((struct object){
+        .file = file,
+        .drm = true,
+        .handle = create->handle,
+        .buffer = add_buffer(create->bytes, 0, 0, "rocket"),
+        .domain = file,
+        .start = create->address,
+        .end = create->address + whole_pages(create->bytes),
+        .map_offset = create->map_offset,
+    });
+}
+
+static void account_rocket(int fd, unsigned number, const union rocket_call *call)
+{
+    int file = file_of(fd);
+    const struct object *closed = number == DRM_CLOSE_HANDLE ? object_of_handle(file, call->handle) : NULL;
+    if (number == ROCKET_CREATE)
+        account_rocket_buffer(file, &call->create);
+    else
+        account_drm(file, number, call);
+    if (settings.chip && closed && !closed->alive)
+        give_back(fd, closed);
+}
+
+static int rocket_ioctl(int fd, unsigned long request, void *argument)
+{
+    unsigned number = _IOC_NR(request);
+    int result;
+    /* The kernel, too, takes what a shorter structure lacks for 0. */
+    union rocket_call call = {0};
+    size_t bytes = _IOC_SIZE(request) < sizeof call ? _IOC_SIZE(request) : sizeof call;
+    memcpy(&call, argument, bytes);
+    if (number == ROCKET_SUBMIT)
+        account_rocket_submit(file_of(fd), &call.submit);
+    if (settings.chip) {
+        result = answer_rocket(fd, number, &call);
+        memcpy(argument, &call, bytes);
+    } else {
+        bool waits = number == ROCKET_SUBMIT || number == ROCKET_PREPARE;
+        result = waits ? wait_for_driver(fd, request, argument) : NEXT(ioctl)(fd, request, argument);
+        memcpy(&call, argument, bytes);
+    }
+    if (result == 0)
+        account_rocket(fd, number, &call);
+    return result;
 }
 
 static int heap_ioctl(int fd, unsigned long request, void *argument)
@@ -170,6 +230,8 @@ static int ioctl_and_account(int fd, unsigned long request, void *argument)
                                     : drm_ioctl(fd, request, argument);
     case HEAP_DEVICE:
         return heap_ioctl(fd, request, argument);
+    case ROCKET_DEVICE:
+        return rocket_ioctl(fd, request, argument);
     default:
         /* Requests of type 'b' write back and drop the caches of a dma-buf, which memfds do not have. */
         return settings.chip && _IOC_TYPE(request) == 'b' && buffer_of_fd(fd)
@@ -222,30 +284,49 @@ static enum device_kind kind_of_path(const char *path)
         return NPU_DEVICE;
     if (begins_with(path, "/dev/dri/"))
         return DRM_DEVICE;
+    if (begins_with(path, "/dev/accel/"))
+        return ROCKET_DEVICE;
     return begins_with(path, "/dev/dma_heap/") || begins_with(path, "/dev/rk_dma_heap/") ? HEAP_DEVICE : NO_DEVICE;
 }
 
 /* For other drivers the same numbers mean other calls, and their nodes are of the same kind. */
-static bool is_npu_driver(int fd)
+static bool is_npu_driver(enum device_kind kind, int fd)
 {
     char name[16] = "";
     struct drm_version version = {.name = name, .name_bytes = sizeof name - 1};
-    return NEXT(ioctl)(fd, _IOWR('d', DRM_VERSION, struct drm_version), &version) == 0 && strcmp(name, "rknpu") == 0;
+    return NEXT(ioctl)(fd, _IOWR('d', DRM_VERSION, struct drm_version), &version) == 0 &&
+           strcmp(name, kind == ROCKET_DEVICE ? "rocket" : "rknpu") == 0;
 }
 
 static int remember(enum device_kind kind, int fd)
 {
-    if (fd < 0 || !is_accounted_process() || (kind == DRM_DEVICE && !is_npu_driver(fd)))
+    if (fd < 0 || kind == NO_DEVICE || !is_accounted_process())
         return fd;
     int saved = errno;
+    bool is_npu = settings.chip || kind == NPU_DEVICE || kind == HEAP_DEVICE || is_npu_driver(kind, fd);
     pthread_mutex_lock(&lock);
-    set_device(fd, kind);
+    if (is_npu)
+        add_device(fd, kind);
+    else
+        forget_device(fd);
+    /* Every open file of rocket has an address space of its own. */
+    settings.iommu = settings.iommu || (is_npu && kind == ROCKET_DEVICE);
     pthread_mutex_unlock(&lock);
     errno = saved;
     return fd;
 }
 
 #define LEAVE_TO_NEXT (-2)
+
+static const char *const memory_names[] = {
+    [NPU_DEVICE] = "rknpu", [HEAP_DEVICE] = "dma_heap", [ROCKET_DEVICE] = "rocket"};
+
+static bool is_on_board(enum device_kind kind, const char *path)
+{
+    if (settings.chip->device == ROCKET_DEVICE)
+        return strcmp(path, "/dev/accel/accel0") == 0;
+    return kind == NPU_DEVICE || kind == HEAP_DEVICE;
+}
 
 /* Returns a device of the virtual board, -1 if it does not exist, or LEAVE_TO_NEXT for any other path. */
 static int open_on_board(const char *call, int folder, const char *path)
@@ -254,13 +335,11 @@ static int open_on_board(const char *call, int folder, const char *path)
     if (!is_virtual())
         return LEAVE_TO_NEXT;
     enum device_kind kind = kind_of_path(resolved(folder, path, space));
-    if (kind != NPU_DEVICE && kind != HEAP_DEVICE)
+    if (!is_on_board(kind, space))
         return is_refused_path(call, space) ? -1 : LEAVE_TO_NEXT;
-    if (kind == NPU_DEVICE && settings.open_error) {
-        errno = settings.open_error;
-        return -1;
-    }
-    return remember(kind, memfd_create(kind == NPU_DEVICE ? "rknpu" : "dma_heap", MFD_CLOEXEC));
+    if (kind != HEAP_DEVICE && settings.open_error)
+        return refused(settings.open_error);
+    return remember(kind, memfd_create(memory_names[kind], MFD_CLOEXEC));
 }
 
 #define OPEN(name, parameters, arguments, folder, path)                                                                \
@@ -305,12 +384,9 @@ OPEN_STREAM(freopen64, (const char *path, const char *mode, FILE *stream), (path
  * ------------------------------------------------
  */
 
-static void account_closed(int fd, enum device_kind kind, unsigned buffer)
+static void account_closed(int fd, unsigned buffer)
 {
-    if (kind != NO_DEVICE) {
-        set_device(fd, NO_DEVICE);
-        end_objects_of(fd);
-    }
+    forget_device(fd);
     settle(buffer);
 }
 
@@ -320,9 +396,8 @@ HOOK(int, close, (int fd))
         return NEXT(close)(fd);
     int saved = errno;
     pthread_mutex_lock(&lock);
-    enum device_kind kind = kind_of(fd);
     unsigned buffer = buffer_of_fd(fd);
-    bool is_known = kind != NO_DEVICE || buffer;
+    bool is_known = kind_of(fd) != NO_DEVICE || buffer;
     /* Other files may take long to close. */
     if (!is_known)
         pthread_mutex_unlock(&lock);
@@ -330,12 +405,71 @@ HOOK(int, close, (int fd))
     int result = NEXT(close)(fd);
     if (is_known) {
         saved = errno;
-        account_closed(fd, kind, buffer);
+        account_closed(fd, buffer);
         pthread_mutex_unlock(&lock);
         errno = saved;
     }
     return result;
 }
+
+/*
+ * ---- dup: further descriptors of a device's open file
+ * ----------------------------------------------------------------
+ */
+
+static int account_duplicate(int fd, int duplicate)
+{
+    if (duplicate < 0 || !is_accounted_process())
+        return duplicate;
+    int saved = errno;
+    pthread_mutex_lock(&lock);
+    duplicate_device(fd, duplicate);
+    pthread_mutex_unlock(&lock);
+    errno = saved;
+    return duplicate;
+}
+
+HOOK(int, dup, (int fd))
+{
+    return account_duplicate(fd, NEXT(dup)(fd));
+}
+
+#define FCNTL(name)                                                                                                    \
+    HOOK(int, name, (int fd, int command, void *argument))                                                             \
+    {                                                                                                                  \
+        int result = NEXT(name)(fd, command, argument);                                                                \
+        return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? account_duplicate(fd, result) : result;              \
+    }
+
+FCNTL(fcntl)
+FCNTL(fcntl64)
+
+/* The descriptor that is replaced is closed. */
+static int account_replaced(int fd, int replaced, unsigned buffer, int result)
+{
+    int saved = errno;
+    if (result == replaced && fd != replaced) {
+        account_closed(replaced, buffer);
+        duplicate_device(fd, replaced);
+    }
+    errno = saved;
+    return result;
+}
+
+#define REPLACE(name, parameters, arguments)                                                                           \
+    HOOK(int, name, parameters)                                                                                        \
+    {                                                                                                                  \
+        if (!is_accounted_process())                                                                                   \
+            return NEXT(name) arguments;                                                                               \
+        pthread_mutex_lock(&lock);                                                                                     \
+        unsigned buffer = fd == replaced ? 0 : buffer_of_fd(replaced);                                                 \
+        int result = account_replaced(fd, replaced, buffer, NEXT(name) arguments);                                     \
+        pthread_mutex_unlock(&lock);                                                                                   \
+        return result;                                                                                                 \
+    }
+
+REPLACE(dup2, (int fd, int replaced), (fd, replaced))
+REPLACE(dup3, (int fd, int replaced, int flags), (fd, replaced, flags))
 
 /*
  * ---- mmap: the mappings by which the process sees buffers, to read register commands there
@@ -348,16 +482,36 @@ static void account_mapped(void *start, uint64_t bytes, int flags, int fd, uint6
     pthread_mutex_lock(&lock);
     if (flags & MAP_FIXED)
         forget_mappings(start, bytes);
-    unsigned buffer = flags & MAP_ANONYMOUS ? 0 : mapped_buffer(fd, &offset);
-    if (buffer)
-        add_mapping(start, bytes, offset, buffer);
+    if (!(flags & MAP_ANONYMOUS) && maps_buffers(kind_of(fd))) {
+        const struct object *object = object_at_offset(file_of(fd), offset);
+        if (object && object->buffer)
+            add_mapping(start, bytes, 0, object->buffer, object->file);
+    } else if (!(flags & MAP_ANONYMOUS) && buffer_of_fd(fd))
+        add_mapping(start, bytes, offset, buffer_of_fd(fd), -1);
     pthread_mutex_unlock(&lock);
     errno = saved;
+}
+
+/* The memory of all buffers of an open file of rocket is one memfd, of which only whole buffers can be mapped. */
+static bool cannot_be_mapped(uint64_t bytes, int flags, int fd, uint64_t offset)
+{
+    if (flags & MAP_ANONYMOUS || !is_accounted_process() || !settings.chip)
+        return false;
+    pthread_mutex_lock(&lock);
+    const struct object *object = object_at_offset(file_of(fd), offset);
+    bool valid = object && whole_pages(bytes) <= object->end - object->start && (flags & MAP_TYPE) != MAP_PRIVATE;
+    bool cannot = kind_of(fd) == ROCKET_DEVICE && !valid;
+    pthread_mutex_unlock(&lock);
+    if (cannot)
+        errno = EINVAL;
+    return cannot;
 }
 
 #define MAP(name, offset_type)                                                                                         \
     HOOK(void *, name, (void *wish, size_t bytes, int protection, int flags, int fd, offset_type offset))              \
     {                                                                                                                  \
+        if (cannot_be_mapped(bytes, flags, fd, (uint64_t)offset))                                                      \
+            return MAP_FAILED;                                                                                         \
         void *start = NEXT(name)(wish, bytes, protection, flags, fd, offset);                                          \
         if (start != MAP_FAILED && (!(flags & MAP_ANONYMOUS) || flags & MAP_FIXED) && is_accounted_process())          \
             account_mapped(start, bytes, flags, fd, (uint64_t)offset);                                                 \

@@ -1,6 +1,7 @@
 /*
  * The interfaces between the runtime and the NPU's driver: /dev/rknpu (ioctl type 'r'), the same numbers as a DRM
- * driver (type 'd'), and dma-heaps. Facts from the kernel's headers (drivers/rknpu, drm/drm.h, linux/dma-heap.h).
+ * driver (type 'd'), dma-heaps, and the mainline driver, rocket (type 'd'). Facts from the kernel's headers
+ * (drivers/rknpu, drm/drm.h, linux/dma-heap.h, drm/rocket_accel.h).
  */
 #ifndef REUSEBENCH_INTERFACES_H
 #define REUSEBENCH_INTERFACES_H
@@ -22,6 +23,10 @@ enum {
     DRM_HANDLE_TO_FD = 0x2d,
     DRM_FD_TO_HANDLE = 0x2e,
     HEAP_ALLOCATE = 0,
+    ROCKET_CREATE = DRM_DRIVER,
+    ROCKET_SUBMIT,
+    ROCKET_PREPARE,
+    ROCKET_FINISH,
 };
 
 enum {
@@ -110,6 +115,42 @@ struct heap_allocation {
     uint64_t bytes;
     uint32_t fd, fd_flags;
     uint64_t heap_flags;
+};
+
+struct rocket_create {
+    uint32_t bytes, handle;
+    uint64_t address, map_offset;
+};
+
+struct rocket_task {
+    uint32_t command_address, command_count;
+};
+
+/* The lists are given by their addresses in the process. */
+struct rocket_job {
+    uint64_t tasks, input_handles, output_handles;
+    uint32_t task_count, task_bytes, input_count, output_count;
+};
+
+struct rocket_submit {
+    uint64_t jobs;
+    uint32_t job_count, job_bytes;
+    uint64_t reserved;
+};
+
+/* ROCKET_PREPARE waits for the jobs that write a buffer; ROCKET_FINISH has no time limit. */
+struct rocket_access {
+    uint32_t handle, reserved;
+    int64_t until_ns;
+};
+
+union rocket_call {
+    uint32_t handle; /* DRM_CLOSE_HANDLE */
+    struct drm_version version;
+    struct drm_prime prime;
+    struct rocket_create create;
+    struct rocket_submit submit;
+    struct rocket_access access;
 };
 
 #endif

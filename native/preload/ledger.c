@@ -75,10 +75,11 @@ struct mapping {
     uintptr_t start;
     uint64_t bytes, offset;
     unsigned buffer;
+    int file;
 };
 
 struct device {
-    int fd;
+    int fd, file;
     enum device_kind kind;
 };
 
@@ -110,23 +111,65 @@ uint64_t whole_pages(uint64_t bytes)
     return (bytes + settings.page_bytes - 1) / settings.page_bytes * settings.page_bytes;
 }
 
-enum device_kind kind_of(int fd)
+static struct device *device_of(int fd)
 {
     for (size_t index = 0; index < device_count; index++)
         if (devices[index].fd == fd)
-            return devices[index].kind;
-    return NO_DEVICE;
+            return &devices[index];
+    return NULL;
 }
 
-void set_device(int fd, enum device_kind kind)
+enum device_kind kind_of(int fd)
+{
+    const struct device *device = device_of(fd);
+    return device ? device->kind : NO_DEVICE;
+}
+
+int file_of(int fd)
+{
+    const struct device *device = device_of(fd);
+    return device ? device->file : -1;
+}
+
+void add_device(int fd, enum device_kind kind)
+{
+    static int files_opened;
+    forget_device(fd);
+    APPEND(devices, device_count, (struct device){fd, files_opened++, kind});
+}
+
+void duplicate_device(int fd, int duplicate)
+{
+    const struct device *device = device_of(fd);
+    if (!device || fd == duplicate)
+        return;
+    struct device other = {duplicate, device->file, device->kind};
+    forget_device(duplicate);
+    APPEND(devices, device_count, other);
+}
+
+/* The kernel keeps a file open as long as it has a descriptor or a mapping. */
+static void settle_file(int file)
 {
     for (size_t index = 0; index < device_count; index++)
-        if (devices[index].fd == fd) {
-            devices[index].kind = kind;
+        if (devices[index].file == file)
             return;
-        }
-    if (kind != NO_DEVICE)
-        APPEND(devices, device_count, (struct device){fd, kind});
+    for (size_t index = 0; index < mapping_count; index++)
+        if (mappings[index].file == file)
+            return;
+    for (size_t index = 0; index < object_count; index++)
+        if (objects[index].alive && objects[index].file == file)
+            end_object(&objects[index]);
+}
+
+void forget_device(int fd)
+{
+    struct device *device = device_of(fd);
+    if (!device)
+        return;
+    int file = device->file;
+    REMOVE(devices, device_count, device - devices);
+    settle_file(file);
 }
 
 static unsigned buffer_of_inode(const struct stat *status)
@@ -172,6 +215,14 @@ static bool has_open_fd(const struct buffer *buffer)
     return is_open;
 }
 
+static bool is_mapped(unsigned buffer)
+{
+    for (size_t index = 0; index < mapping_count; index++)
+        if (mappings[index].buffer == buffer)
+            return true;
+    return false;
+}
+
 unsigned add_buffer(uint64_t requested_bytes, uint64_t flags, uint64_t sram_bytes, const char *source)
 {
     struct buffer buffer = {.bytes = whole_pages(requested_bytes), .sram_bytes = sram_bytes, .alive = true};
@@ -190,7 +241,7 @@ unsigned add_buffer(uint64_t requested_bytes, uint64_t flags, uint64_t sram_byte
 void settle(unsigned number)
 {
     struct buffer *buffer = number ? &buffers[number - 1] : NULL;
-    if (!buffer || !buffer->alive || buffer->objects || has_open_fd(buffer))
+    if (!buffer || !buffer->alive || buffer->objects || is_mapped(number) || has_open_fd(buffer))
         return;
     buffer->alive = false;
     live_buffers--;
@@ -259,7 +310,7 @@ void place_object(struct object *object, const struct object *placed)
         return;
     /* The object may have moved in the array, past forgotten ones; its handle finds it again. */
     forget_dead(placed);
-    object = object_of_handle(placed->device_fd, placed->handle);
+    object = object_of_handle(placed->file, placed->handle);
     object->name = placed->name;
     object->domain = placed->domain;
     object->start = placed->start;
@@ -268,11 +319,11 @@ void place_object(struct object *object, const struct object *placed)
     write_addresses("map", object);
 }
 
-struct object *object_of_handle(int device_fd, uint32_t handle)
+struct object *object_of_handle(int file, uint32_t handle)
 {
     for (size_t index = object_count; index-- > 0;) {
         struct object *object = &objects[index];
-        if (object->alive && object->drm && object->device_fd == device_fd && object->handle == handle)
+        if (object->alive && object->drm && !object->closed && object->file == file && object->handle == handle)
             return object;
     }
     return NULL;
@@ -317,6 +368,10 @@ void end_object(struct object *object)
 {
     if (!object)
         return;
+    if (object->drm && object->buffer && is_mapped(object->buffer)) {
+        object->closed = true;
+        return;
+    }
     object->alive = false;
     dead_object_count++;
     generation++;
@@ -327,24 +382,45 @@ void end_object(struct object *object)
     }
 }
 
-void end_objects_of(int device_fd)
+void *map_object(const struct object *object)
 {
-    for (size_t index = 0; index < object_count; index++)
-        if (objects[index].alive && objects[index].device_fd == device_fd)
-            end_object(&objects[index]);
+    for (size_t index = 0; object->map_offset && index < device_count; index++)
+        if (devices[index].file == object->file) {
+            void *start = NEXT(mmap64)(NULL, object->end - object->start, PROT_READ, MAP_SHARED, devices[index].fd,
+                                       (off64_t)object->map_offset);
+            return start == MAP_FAILED ? NULL : start;
+        }
+    return NULL;
 }
 
-void add_mapping(void *start, uint64_t bytes, uint64_t offset, unsigned buffer)
+void add_mapping(void *start, uint64_t bytes, uint64_t offset, unsigned buffer, int file)
 {
-    APPEND(mappings, mapping_count, (struct mapping){(uintptr_t)start, whole_pages(bytes), offset, buffer});
+    APPEND(mappings, mapping_count, (struct mapping){(uintptr_t)start, whole_pages(bytes), offset, buffer, file});
+}
+
+/* Ends what a mapping that is gone has kept alive. */
+static void settle_unmapped(const struct mapping *gone)
+{
+    if (!is_mapped(gone->buffer)) {
+        for (size_t index = 0; index < object_count; index++)
+            if (objects[index].alive && objects[index].closed && objects[index].buffer == gone->buffer)
+                end_object(&objects[index]);
+        settle(gone->buffer);
+    }
+    if (gone->file >= 0)
+        settle_file(gone->file);
 }
 
 void forget_mappings(void *start, uint64_t bytes)
 {
     uintptr_t first = (uintptr_t)start;
-    for (size_t index = mapping_count; index-- > 0;)
-        if (mappings[index].start < first + bytes && first < mappings[index].start + mappings[index].bytes)
-            REMOVE(mappings, mapping_count, index);
+    for (size_t index = mapping_count; index-- > 0;) {
+        struct mapping mapping = mappings[index];
+        if (mapping.start >= first + bytes || first >= mapping.start + mapping.bytes)
+            continue;
+        REMOVE(mappings, mapping_count, index);
+        settle_unmapped(&mapping);
+    }
 }
 
 const uint8_t *contents(unsigned buffer, uint64_t offset, uint64_t bytes)

@@ -1,23 +1,25 @@
 /*
  * Keeps a ledger of the NPU buffers of one process, and simulates the NPU's driver if there is none.
  *
- * Preloaded into a process that uses Rockchip's runtime. In pass-through mode every call goes on to the real driver,
- * whose answers make the ledger. In virtual mode (REUSEBENCH_BOARD names a chip) this library answers itself: buffers
- * are memfds, a submitted job is done at once and nothing is computed. The accounting is the same code in both modes.
+ * Preloaded into a process that uses Rockchip's runtime with Rockchip's driver, or Mesa's Teflon with the mainline
+ * driver, rocket. In pass-through mode every call goes on to the real driver, whose answers make the ledger. In virtual
+ * mode (REUSEBENCH_BOARD names a board) this library answers itself: buffers are memfds, a submitted job is done at
+ * once and nothing is computed. The accounting is the same code in both modes.
  *
  *   REUSEBENCH_LEDGER  file to which the ledger is appended, one JSON line per event; unset: none
- *   REUSEBENCH_BOARD   chip to simulate; unset: pass-through
+ *   REUSEBENCH_BOARD   chip to simulate, with Rockchip's driver; or "rocket", an RK3588 with the mainline driver;
+ *                      unset: pass-through
  *   REUSEBENCH_NPU_MEMORY  limit in bytes of all buffers of a virtual board together; unset: no limit
  *   REUSEBENCH_FAULTS  faults of the virtual board, comma-separated: no-device, no-permission (to open it),
- *                      driver=0.7.2, submit-error=ERRNO[@N] (from the Nth submit on), sram=BYTES
+ *                      driver=0.7.2, submit-error=ERRNO[@N] (from the Nth submit on), sram=BYTES (not on rocket)
  *
- * A buffer is alive while the driver has an object of it or this process has an open file descriptor of it. The kernel
- * keeps its memory as long, except in one case: a mapping that outlives both. The live total is the sum of the
- * page-rounded sizes of live buffers, including their parts in SRAM. An import makes another object of the same buffer
- * and adds no bytes. Only the process that loaded this library is accounted for, not its children.
+ * A buffer is alive, as its memory is in the kernel, while the driver has an object of it or this process has an open
+ * file descriptor or a mapping of it. The live total is the sum of the page-rounded sizes of live buffers, including
+ * their parts in SRAM. An import makes another object of the same buffer and adds no bytes. Only the process that
+ * loaded this library is accounted for, not its children.
  *
- * From call to ledger: calls.c hooks the runtime's calls, lets board.c or the real driver answer, and records them in
- * ledger.c; submitted.c reads the jobs; guard.c keeps a virtual board away from the host's own devices.
+ * From call to ledger: calls.c hooks the runtime's calls, lets board.c, rocket.c or the real driver answer, and records
+ * them in ledger.c; submitted.c reads the jobs; guard.c keeps a virtual board away from the host's own devices.
  */
 #ifndef REUSEBENCH_PRELOAD_H
 #define REUSEBENCH_PRELOAD_H
@@ -46,9 +48,12 @@
 
 /* ---- settings.c ---- */
 
+enum device_kind { NO_DEVICE, NPU_DEVICE, DRM_DEVICE, HEAP_DEVICE, ROCKET_DEVICE };
+
 struct chip {
     const char *name;
-    uint32_t hardware_version;
+    enum device_kind device;
+    uint32_t hardware_version, driver_version;
     bool iommu;
 };
 
@@ -107,17 +112,16 @@ struct buffer {
 };
 
 struct object {
-    int device_fd;
+    int file; /* the open file of the device that it belongs to */
     bool drm, alive;
+    bool closed; /* it has no handle any more, but lives on by a mapping */
     uint32_t handle;
     uint64_t name;       /* the driver's name for it: the address of its record */
     unsigned buffer;     /* 0: the buffer was made elsewhere */
-    int domain;          /* IOMMU domain of its addresses; 0 without an IOMMU */
+    int domain;          /* address space of its addresses; 0 without an IOMMU */
     uint64_t start, end; /* NPU addresses; empty if it was imported into DRM but not into the NPU yet */
     uint64_t map_offset; /* DRM: offset on the device by which the buffer is mapped */
 };
-
-enum device_kind { NO_DEVICE, NPU_DEVICE, DRM_DEVICE, HEAP_DEVICE };
 
 extern pthread_mutex_t lock;
 extern struct buffer *buffers; /* number n is at n - 1; numbers are never used again */
@@ -142,7 +146,13 @@ void *with_room(void *array, size_t length, size_t item_bytes);
 
 uint64_t whole_pages(uint64_t bytes);
 enum device_kind kind_of(int fd);
-void set_device(int fd, enum device_kind kind);
+/* Returns the number of the open file, which its duplicates have, too; -1 if it is no device. */
+int file_of(int fd);
+/* Notes a newly opened file of a device. Files are numbered from 0 in the order of their opening. */
+void add_device(int fd, enum device_kind kind);
+void duplicate_device(int fd, int duplicate);
+/* Notes that the descriptor is closed. The driver drops the objects of a file with the last descriptor and mapping. */
+void forget_device(int fd);
 unsigned buffer_of_fd(int fd);
 
 unsigned add_buffer(uint64_t requested_bytes, uint64_t flags, uint64_t sram_bytes, const char *source);
@@ -155,32 +165,45 @@ void write_import(unsigned buffer, int fd);
 void add_object(struct object object);
 /* Gives an object without addresses the name and addresses of `placed`. */
 void place_object(struct object *object, const struct object *placed);
+/* Ends an object without a handle, or once its mappings are gone if it is mapped from a DRM device. */
 void end_object(struct object *object);
-/* The driver drops all objects of a device that is closed. */
-void end_objects_of(int device_fd);
-struct object *object_of_handle(int device_fd, uint32_t handle);
+struct object *object_of_handle(int file, uint32_t handle);
 struct object *object_named(uint64_t name);
 /* Returns the live object at this NPU address of the domain, or the last dead one there, or NULL. */
 const struct object *object_holding(int domain, uint64_t address);
 /* Returns the live object that ends last before this NPU address of the domain, or NULL. */
 const struct object *object_before(int domain, uint64_t address);
 
-void add_mapping(void *start, uint64_t bytes, uint64_t offset, unsigned buffer);
+/* `file`: the open file of the device that it is mapped from; -1 for a buffer's own descriptor. */
+void add_mapping(void *start, uint64_t bytes, uint64_t offset, unsigned buffer, int file);
 void forget_mappings(void *start, uint64_t bytes);
 /* Returns the content of the buffer through a mapping of the process, or NULL. */
 const uint8_t *contents(unsigned buffer, uint64_t offset, uint64_t bytes);
+/* Returns a new mapping of a whole buffer from its DRM device, which is not accounted for; NULL if there can be none. */
+void *map_object(const struct object *object);
 
-/* ---- submitted.c, board.c, guard.c ---- */
+/* ---- submitted.c, board.c, rocket.c, guard.c ---- */
 
 /*
- * Writes the memory that the job reads and writes, unless the last event of these tasks has the same. Called with the
+ * Write the memory that the jobs read and write, unless the last event of these tasks has the same. Called with the
  * lock held.
  */
 void account_submit(const struct npu_submit *submit);
+void account_rocket_submit(int file, const struct rocket_submit *submit);
 
-/* Answer calls as the driver of the simulated chip would, with ioctl's return value. Called with the lock held. */
+/* Answer calls as the driver of the simulated board would, with ioctl's return value. Called with the lock held. */
 int answer_npu(unsigned number, void *argument);
 int answer_heap(struct heap_allocation *allocation);
+int answer_rocket(int fd, unsigned number, union rocket_call *call);
+/* Gives the memory of a dead buffer, which was in the device's memfd, back to the host. */
+void give_back(int fd, const struct object *object);
+
+/* Returns -1 with this errno. */
+int refused(int error);
+/* Whether another buffer of this size would exceed the limit of all buffers; writes an event. */
+bool exceeds_memory(uint64_t bytes);
+/* Counts a submit; returns 0, or -1 if a fault was asked for. */
+int count_submit(void);
 
 /* Returns the absolute path without dots, and without links as far as it exists. */
 const char *resolved(int folder, const char *path, char space[PATH_MAX]);

@@ -11,19 +11,24 @@
 
 #define BAD_SETTING 2
 
+/* 0.9.8, of 2024: major * 10000 + minor * 100 + patch */
+#define ROCKCHIP_DRIVER 908
+
 /*
  * The chips that can be simulated. Hardware versions: by trying with librknnrt 1.4.0, and with 2.3.2 for RK3576 and
  * RV1126B, which print the chip's name ("current platform is ...") and accept its models.
  */
 static const struct chip chips[] = {
-    {"rk3562", 0x54524549, true},
-    {"rk3566", 0x00000000, true},
-    {"rk3568", 0x00000000, true},
-    {"rk3576", HARDWARE_RK3576, true},
-    {"rk3588", 0x46495245, true},
-    {"rv1103", 0x54524548, false},
-    {"rv1106", 0x54524548, false},
-    {"rv1126b", HARDWARE_RV1126B, true},
+    {"rk3562", NPU_DEVICE, 0x54524549, ROCKCHIP_DRIVER, true},
+    {"rk3566", NPU_DEVICE, 0x00000000, ROCKCHIP_DRIVER, true},
+    {"rk3568", NPU_DEVICE, 0x00000000, ROCKCHIP_DRIVER, true},
+    {"rk3576", NPU_DEVICE, HARDWARE_RK3576, ROCKCHIP_DRIVER, true},
+    {"rk3588", NPU_DEVICE, 0x46495245, ROCKCHIP_DRIVER, true},
+    {"rv1103", NPU_DEVICE, 0x54524548, ROCKCHIP_DRIVER, false},
+    {"rv1106", NPU_DEVICE, 0x54524548, ROCKCHIP_DRIVER, false},
+    {"rv1126b", NPU_DEVICE, HARDWARE_RV1126B, ROCKCHIP_DRIVER, true},
+    /* An RK3588 with the mainline driver, which tells neither the hardware's version nor one of its own (0.0.0). */
+    {"rocket", ROCKET_DEVICE, 0, 0, true},
 };
 
 static const struct {
@@ -41,7 +46,6 @@ static const struct {
 __attribute__((visibility("default"))) const char reusebench_preload[] = "reusebench";
 
 struct settings settings = {
-    .driver_version = 908, /* 0.9.8, of 2024: major * 10000 + minor * 100 + patch */
     .memory_bytes = UINT64_MAX,
     .first_failing_submit = 1,
 };
@@ -123,7 +127,7 @@ static bool read_fault(const char *name, char *value)
         return false;
     if (strcmp(name, "driver") == 0)
         return read_version(value, &settings.driver_version);
-    if (strcmp(name, "sram") == 0)
+    if (strcmp(name, "sram") == 0 && settings.chip->device != ROCKET_DEVICE)
         return read_number(value, &settings.sram_bytes);
     return strcmp(name, "submit-error") == 0 && read_submit_error(value);
 }
@@ -139,8 +143,8 @@ static void read_faults(const char *faults)
             *value++ = '\0';
         if (!read_fault(fault, value))
             refuse_setting("unknown fault %s; valid: no-device, no-permission, driver=0.7.2, "
-                           "submit-error=ERRNO[@N], sram=BYTES",
-                           whole);
+                           "submit-error=ERRNO[@N]%s",
+                           whole, settings.chip->device == ROCKET_DEVICE ? "" : ", sram=BYTES");
     }
     free(copy);
 }
@@ -197,6 +201,7 @@ static void read_settings(void)
     settings.chip = chip_of(variable("BOARD"));
     if (settings.chip) {
         settings.hardware_version = settings.chip->hardware_version;
+        settings.driver_version = settings.chip->driver_version;
         settings.iommu = settings.chip->iommu;
         forbid_cores();
     }

@@ -52,25 +52,36 @@ struct access {
     uint64_t count, lowest, highest;
 };
 
+struct numbers {
+    unsigned *of;
+    size_t count;
+};
+
+/* The commands of one task. */
+struct task {
+    uint64_t address, count;
+};
+
 struct walk {
-    struct {
-        uint32_t start, count;
-    } range[LENGTH(((struct npu_submit *)0)->core)];
-    size_t range_count;
+    bool is_rocket;
     int domain;
     uint64_t base_address;
-    const struct object *task_object;
-    bool complete; /* whether everything could be read */
+    unsigned task_buffer; /* 0: the task list is in the process's own memory */
+    uint32_t start, core_mask;
+    struct task *tasks; /* that run */
+    size_t task_count;
+    bool complete;  /* whether everything could be read */
     uint64_t input; /* hash of all commands and of the meaning of addresses */
-    uint64_t task_count;
-    unsigned *registers; /* buffers that hold commands */
-    size_t register_count;
+    struct numbers registers; /* buffers that hold commands */
+    struct numbers inputs, outputs; /* buffers that rocket's jobs name */
+    uint64_t refused_jobs;
     struct access *accesses;
     size_t access_count;
 };
 
 /* The last event of the tasks that start there; an equal one is not written again. */
 static struct seen {
+    int domain;
     unsigned task_buffer;
     uint32_t start, core_mask;
     uint64_t input, event;
@@ -98,14 +109,21 @@ static uint64_t hash_of(uint64_t hash, const uint8_t *data, uint64_t bytes)
 /* Start of the tasks of a core that the chip does not have, as the runtime writes it. */
 #define NO_START UINT32_MAX
 
-static void add_range(struct walk *walk, uint32_t start, uint32_t count)
+struct ranges {
+    struct {
+        uint32_t start, count;
+    } of[LENGTH(((struct npu_submit *)0)->core)];
+    size_t count;
+};
+
+static void add_range(struct ranges *ranges, uint32_t start, uint32_t count)
 {
-    for (size_t index = 0; index < walk->range_count; index++)
-        if (walk->range[index].start == start && walk->range[index].count == count)
+    for (size_t index = 0; index < ranges->count; index++)
+        if (ranges->of[index].start == start && ranges->of[index].count == count)
             return;
     if (count && start != NO_START) {
-        walk->range[walk->range_count].start = start;
-        walk->range[walk->range_count++].count = count;
+        ranges->of[ranges->count].start = start;
+        ranges->of[ranges->count++].count = count;
     }
 }
 
@@ -114,14 +132,35 @@ static void add_range(struct walk *walk, uint32_t start, uint32_t count)
  * own numbers, three cores the last three; if no core is requested, it may be any one (rknpu_job.c). A chip with one
  * core takes task_start and task_count, and its runtime leaves the entries per core empty.
  */
-static void choose_ranges(struct walk *walk, const struct npu_submit *submit)
+static struct ranges ranges_of(const struct npu_submit *submit)
 {
+    struct ranges ranges = {.count = 0};
     unsigned mask = submit->core_mask & 7, shift = mask == 7 ? 2 : 0;
     for (unsigned core = 0; core < 3; core++)
         if (!mask || mask & 1u << core)
-            add_range(walk, submit->core[core + shift].start, submit->core[core + shift].count);
-    if (!walk->range_count)
-        add_range(walk, submit->task_start, submit->task_count);
+            add_range(&ranges, submit->core[core + shift].start, submit->core[core + shift].count);
+    if (!ranges.count)
+        add_range(&ranges, submit->task_start, submit->task_count);
+    return ranges;
+}
+
+/* Lists the tasks that run; the walk is incomplete if the task list cannot be read. */
+static void list_tasks(struct walk *walk, const struct npu_submit *submit)
+{
+    struct ranges ranges = ranges_of(submit);
+    walk->start = ranges.count ? ranges.of[0].start : 0;
+    for (size_t index = 0; index < ranges.count; index++) {
+        uint64_t offset = (uint64_t)ranges.of[index].start * sizeof(struct npu_task);
+        uint64_t bytes = (uint64_t)ranges.of[index].count * sizeof(struct npu_task);
+        const uint8_t *list = contents(walk->task_buffer, offset, bytes);
+        walk->complete = walk->complete && list;
+        for (uint64_t at = 0; list && at < bytes; at += sizeof(struct npu_task)) {
+            struct npu_task task;
+            memcpy(&task, list + at, sizeof task);
+            uint64_t count = (uint64_t)task.command_count + COMMANDS_BEYOND_COUNT;
+            APPEND(walk->tasks, walk->task_count, (struct task){task.command_address, count});
+        }
+    }
 }
 
 static void note_access(struct walk *walk, uint16_t register_number, uint64_t address)
@@ -166,97 +205,118 @@ static bool holds_address(uint16_t register_number)
     return false;
 }
 
-static void note_register_buffer(struct walk *walk, unsigned buffer)
+/*
+ * Addresses of rocket begin at 0, so in registers that each of its tasks needs 0 is one. Elsewhere it means that a unit
+ * is not used.
+ */
+static bool holds_first_address(const struct walk *walk, uint16_t register_number)
 {
-    for (size_t index = 0; index < walk->register_count; index++)
-        if (walk->registers[index] == buffer)
+    return walk->is_rocket && (register_number == 0x1070 || register_number == 0x1110 || register_number == 0x4020);
+}
+
+static void note(struct numbers *numbers, unsigned number)
+{
+    for (size_t index = 0; index < numbers->count; index++)
+        if (numbers->of[index] == number)
             return;
-    APPEND(walk->registers, walk->register_count, buffer);
+    APPEND(numbers->of, numbers->count, number);
 }
 
-/* Returns a task's commands in memory and their size; NULL if they cannot be read. */
-static const uint8_t *commands_of(int domain, const struct npu_task *task, uint64_t *bytes,
-                                  const struct object **object)
-{
-    *object = object_holding(domain, task->command_address);
-    if (!*object || !(*object)->alive || !(*object)->buffer)
-        return NULL;
-    uint64_t offset = task->command_address - (*object)->start;
-    uint64_t rest = buffers[(*object)->buffer - 1].bytes - offset;
-    *bytes = ((uint64_t)task->command_count + COMMANDS_BEYOND_COUNT) * sizeof(uint64_t);
-    *bytes = *bytes < rest ? *bytes : rest;
-    return contents((*object)->buffer, offset, *bytes);
-}
-
-static void hash_task(struct walk *walk, const struct npu_task *task)
-{
-    const struct object *object;
+struct view {
+    const uint8_t *commands; /* NULL if they cannot be read */
     uint64_t bytes;
-    const uint8_t *commands = commands_of(walk->domain, task, &bytes, &object);
-    walk->input = mixed(walk->input, task->command_address);
-    if (commands)
-        walk->input = hash_of(walk->input, commands, bytes);
-}
+    unsigned buffer;
+    void *mapping; /* made for this view; NULL if the process has one */
+    uint64_t mapping_bytes;
+};
 
-static void walk_task(struct walk *walk, const struct npu_task *task)
+/* Shows a task's commands through a mapping of the process, or one of our own: Teflon's are gone at a submit. */
+static struct view open_view(int domain, const struct task *task)
 {
-    const struct object *object;
-    uint64_t bytes;
-    const uint8_t *commands = commands_of(walk->domain, task, &bytes, &object);
-    note_access(walk, COMMANDS_REGISTER, task->command_address);
-    if (!commands) {
-        walk->complete = false;
-        return;
+    const struct object *object = object_holding(domain, task->address);
+    if (!object || !object->alive || !object->buffer)
+        return (struct view){.commands = NULL};
+    uint64_t offset = task->address - object->start;
+    uint64_t rest = buffers[object->buffer - 1].bytes - offset;
+    struct view view = {.bytes = task->count * sizeof(uint64_t), .buffer = object->buffer};
+    view.bytes = view.bytes < rest ? view.bytes : rest;
+    view.commands = contents(object->buffer, offset, view.bytes);
+    if (!view.commands && (view.mapping = map_object(object))) {
+        view.mapping_bytes = object->end - object->start;
+        view.commands = (const uint8_t *)view.mapping + offset;
     }
-    note_register_buffer(walk, object->buffer);
-    for (uint64_t at = 0; at + sizeof(uint64_t) <= bytes; at += sizeof(uint64_t)) {
+    return view;
+}
+
+static void close_view(const struct view *view)
+{
+    if (view->mapping)
+        NEXT(munmap)(view->mapping, view->mapping_bytes);
+}
+
+static void hash_task(struct walk *walk, const struct task *task)
+{
+    struct view view = open_view(walk->domain, task);
+    walk->input = mixed(walk->input, task->address);
+    if (view.commands)
+        walk->input = hash_of(walk->input, view.commands, view.bytes);
+    close_view(&view);
+}
+
+static void walk_task(struct walk *walk, const struct task *task)
+{
+    struct view view = open_view(walk->domain, task);
+    note_access(walk, COMMANDS_REGISTER, task->address);
+    if (view.commands)
+        note(&walk->registers, view.buffer);
+    else
+        walk->complete = false;
+    for (uint64_t at = 0; view.commands && at + sizeof(uint64_t) <= view.bytes; at += sizeof(uint64_t)) {
         uint64_t command;
-        memcpy(&command, commands + at, sizeof command);
+        memcpy(&command, view.commands + at, sizeof command);
         uint16_t register_number = command & 0xffff;
         uint32_t value = (uint32_t)(command >> 16);
-        if (value && holds_address(register_number))
+        if ((value || holds_first_address(walk, register_number)) && holds_address(register_number))
             note_access(walk, register_number, (uint32_t)(value + walk->base_address));
     }
-}
-
-/* Calls `visit` for every task that runs; the walk is incomplete if the list cannot be read. */
-static void for_each_task(struct walk *walk, void (*visit)(struct walk *, const struct npu_task *))
-{
-    for (size_t index = 0; index < walk->range_count; index++) {
-        uint64_t offset = (uint64_t)walk->range[index].start * sizeof(struct npu_task);
-        uint64_t bytes = (uint64_t)walk->range[index].count * sizeof(struct npu_task);
-        const uint8_t *list = contents(walk->task_object->buffer, offset, bytes);
-        walk->complete = walk->complete && list;
-        for (uint64_t at = 0; list && at < bytes; at += sizeof(struct npu_task)) {
-            struct npu_task task;
-            memcpy(&task, list + at, sizeof task);
-            visit(walk, &task);
-        }
-    }
+    close_view(&view);
 }
 
 /* Returns the last event of these tasks; a new entry has hashes that nothing else has. */
-static struct seen *seen_of(const struct walk *walk, uint32_t core_mask)
+static struct seen *seen_of(const struct walk *walk)
 {
-    unsigned task_buffer = walk->task_object->buffer;
-    uint32_t start = walk->range_count ? walk->range[0].start : 0;
-    for (size_t index = 0; index < seen_count; index++)
-        if (seen[index].task_buffer == task_buffer && seen[index].start == start && seen[index].core_mask == core_mask)
+    for (size_t index = 0; index < seen_count; index++) {
+        const struct seen *entry = &seen[index];
+        if (entry->domain == walk->domain && entry->task_buffer == walk->task_buffer && entry->start == walk->start &&
+            entry->core_mask == walk->core_mask)
             return &seen[index];
-    APPEND(seen, seen_count, (struct seen){task_buffer, start, core_mask, 0, 0});
+    }
+    APPEND(seen, seen_count, (struct seen){walk->domain, walk->task_buffer, walk->start, walk->core_mask, 0, 0});
     return &seen[seen_count - 1];
 }
 
-static void print_walk(FILE *text, const struct walk *walk, uint32_t core_mask)
+static void print_numbers(FILE *text, const char *name, const struct numbers *numbers)
 {
-    fprintf(text, ",\"task_buffer\":%u,\"tasks\":%" PRIu64 ",\"core_mask\":%u", walk->task_object->buffer,
-            walk->task_count, core_mask);
+    fprintf(text, ",\"%s\":[", name);
+    for (size_t index = 0; index < numbers->count; index++)
+        fprintf(text, "%s%u", index ? "," : "", numbers->of[index]);
+    fputs("]", text);
+}
+
+static void print_walk(FILE *text, const struct walk *walk)
+{
+    fprintf(text, ",\"task_buffer\":%u,\"tasks\":%zu,\"core_mask\":%u", walk->task_buffer, walk->task_count,
+            walk->core_mask);
     if (!walk->complete)
         fputs(",\"walked\":false", text);
-    fputs(",\"registers\":[", text);
-    for (size_t index = 0; index < walk->register_count; index++)
-        fprintf(text, "%s%u", index ? "," : "", walk->registers[index]);
-    fputs("],\"reads\":[", text);
+    if (walk->refused_jobs)
+        fprintf(text, ",\"refused_jobs\":%" PRIu64, walk->refused_jobs);
+    print_numbers(text, "registers", &walk->registers);
+    if (walk->is_rocket) {
+        print_numbers(text, "inputs", &walk->inputs);
+        print_numbers(text, "outputs", &walk->outputs);
+    }
+    fputs(",\"reads\":[", text);
     for (size_t index = 0; index < walk->access_count; index++) {
         const struct access *access = &walk->accesses[index];
         fprintf(text,
@@ -273,7 +333,7 @@ static void print_walk(FILE *text, const struct walk *walk, uint32_t core_mask)
     fputs("]}\n", text);
 }
 
-static void write_submit(struct walk *walk, struct seen *before, uint32_t core_mask)
+static void write_submit(const struct walk *walk, struct seen *before)
 {
     char *line = NULL;
     size_t bytes = 0;
@@ -281,7 +341,7 @@ static void write_submit(struct walk *walk, struct seen *before, uint32_t core_m
     if (!text)
         return;
     int begin = fprintf(text, "{\"event\":\"submit\",\"at_ns\":%" PRIu64 ",\"thread\":%ld", now_ns(), thread_id());
-    print_walk(text, walk, core_mask);
+    print_walk(text, walk);
     fclose(text);
     uint64_t hash = hash_of(1, (const uint8_t *)line + begin, bytes - (size_t)begin);
     if (hash != before->event)
@@ -290,23 +350,108 @@ static void write_submit(struct walk *walk, struct seen *before, uint32_t core_m
     free(line);
 }
 
+/* Follows the commands of all tasks, unless nothing has changed since the last event of these tasks. */
+static void walk_tasks(struct walk *walk)
+{
+    for (size_t index = 0; index < walk->task_count; index++)
+        hash_task(walk, &walk->tasks[index]);
+    struct seen *before = seen_of(walk);
+    if (before->input != walk->input) {
+        before->input = walk->input;
+        for (size_t index = 0; index < walk->task_count; index++)
+            walk_task(walk, &walk->tasks[index]);
+        write_submit(walk, before);
+    }
+    free(walk->tasks);
+    free(walk->registers.of);
+    free(walk->inputs.of);
+    free(walk->outputs.of);
+    free(walk->accesses);
+}
+
 void account_submit(const struct npu_submit *submit)
 {
-    struct walk walk = {.task_object = object_named(submit->task_object), .complete = true, .input = generation};
-    if (!settings.ledger || !walk.task_object)
+    const struct object *task_object = object_named(submit->task_object);
+    if (!settings.ledger || !task_object)
         return;
-    walk.domain = submit->iommu_domain;
-    walk.base_address = submit->base_address;
-    choose_ranges(&walk, submit);
-    for_each_task(&walk, hash_task);
-    struct seen *before = seen_of(&walk, submit->core_mask);
-    if (before->input == walk.input)
+    struct walk walk = {
+        .domain = submit->iommu_domain,
+        .base_address = submit->base_address,
+        .task_buffer = task_object->buffer,
+        .core_mask = submit->core_mask,
+        .complete = true,
+        .input = generation,
+    };
+    list_tasks(&walk, submit);
+    walk_tasks(&walk);
+}
+
+/*
+ * ---- Jobs of rocket: tasks and handles are in the process's own memory ----------------------------------------------
+ */
+
+static const uint8_t *item(uint64_t list, uint32_t index, size_t bytes)
+{
+    return (const uint8_t *)(uintptr_t)list + index * bytes;
+}
+
+/* Notes the buffers of handles; false if one is none. */
+static bool note_handles(struct numbers *numbers, int file, uint64_t handles, uint32_t count)
+{
+    for (uint32_t index = 0; index < count; index++) {
+        uint32_t handle;
+        memcpy(&handle, item(handles, index, sizeof handle), sizeof handle);
+        const struct object *object = object_of_handle(file, handle);
+        if (!object)
+            return false;
+        note(numbers, object->buffer);
+    }
+    return true;
+}
+
+/* Lists the tasks of a job; false if the driver takes one for wrong. */
+static bool list_job(struct walk *walk, int file, const struct rocket_job *job)
+{
+    if (!job->task_count || job->task_bytes < sizeof(struct rocket_task))
+        return false;
+    for (uint32_t index = 0; index < job->task_count; index++) {
+        struct rocket_task task;
+        memcpy(&task, item(job->tasks, index, job->task_bytes), sizeof task);
+        if (!task.command_count)
+            return false;
+        APPEND(walk->tasks, walk->task_count, (struct task){task.command_address, task.command_count});
+    }
+    return note_handles(&walk->inputs, file, job->input_handles, job->input_count) &&
+           note_handles(&walk->outputs, file, job->output_handles, job->output_count);
+}
+
+/* The driver does not run a job with an error, tells nobody, and runs the others. */
+static void list_jobs(struct walk *walk, int file, const struct rocket_submit *submit)
+{
+    for (uint32_t index = 0; index < submit->job_count; index++) {
+        struct rocket_job job;
+        struct walk before = *walk;
+        memcpy(&job, item(submit->jobs, index, submit->job_bytes), sizeof job);
+        if (list_job(walk, file, &job))
+            continue;
+        walk->task_count = before.task_count;
+        walk->inputs.count = before.inputs.count;
+        walk->outputs.count = before.outputs.count;
+        walk->refused_jobs++;
+    }
+}
+
+void account_rocket_submit(int file, const struct rocket_submit *submit)
+{
+    struct walk walk = {.is_rocket = true, .domain = file, .complete = true, .input = generation};
+    if (!settings.ledger || !submit->job_count || submit->job_bytes < sizeof(struct rocket_job) || submit->reserved)
         return;
-    before->input = walk.input;
-    for_each_task(&walk, walk_task);
-    for (size_t index = 0; index < walk.range_count; index++)
-        walk.task_count += walk.range[index].count;
-    write_submit(&walk, before, submit->core_mask);
-    free(walk.registers);
-    free(walk.accesses);
+    list_jobs(&walk, file, submit);
+    walk.start = walk.task_count ? (uint32_t)walk.tasks[0].address : 0;
+    for (size_t index = 0; index < walk.inputs.count; index++)
+        walk.input = mixed(walk.input, walk.inputs.of[index]);
+    for (size_t index = 0; index < walk.outputs.count; index++)
+        walk.input = mixed(walk.input, ~(uint64_t)walk.outputs.of[index]);
+    walk.input = mixed(walk.input, walk.refused_jobs);
+    walk_tasks(&walk);
 }

@@ -98,6 +98,8 @@ def test_submits_are_read_with_all_their_reads() -> None:
         Read("0x1110", 0, "unknown", 3, 2, PAGE),
     )
     assert ledger.submits == (Submit(50, 1, (2, 3), expected),)
+    event.update(task_buffer=0, inputs=[1], outputs=[1, 4])
+    assert read_ledger(_lines(event)).submits == (Submit(50, 0, (2, 3), expected, (1,), (1, 4)),)
 
 
 def test_addresses_are_taken_and_given_back() -> None:
@@ -114,6 +116,14 @@ def test_addresses_are_taken_and_given_back() -> None:
         Mapping(1, 3, PAGE, 2, 4),
         Mapping(1, 0, PAGE, 3),
     )
+
+
+def test_every_open_file_of_rocket_is_a_domain() -> None:
+    """Rockchip's driver has 16 domains; with the mainline driver there may be more."""
+    created = {**_create(1, at_ns=1), "source": "rocket"}
+    mapped = {"event": "map", "at_ns": 1, "buffer": 1, "domain": 40, "bytes": PAGE}
+    ledger = read_ledger(_lines(created, mapped))
+    assert (ledger.buffers[1].source, ledger.mappings) == ("rocket", (Mapping(1, 40, PAGE, 1),))
 
 
 def test_other_events_make_no_buffer() -> None:

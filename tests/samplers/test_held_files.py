@@ -139,9 +139,10 @@ def test_what_the_reader_has_open_is_not_theirs(child: Child) -> None:
     assert _held(child).file_bytes == SIZE
 
 
-def test_buffers_of_the_virtual_board_are_not_counted_again(child: Child) -> None:
+@pytest.mark.parametrize("name", ["rknpu", "dma_heap", "rocket"])
+def test_buffers_of_the_virtual_board_are_not_counted_again(child: Child, name: str) -> None:
     """The ledger has them; the library that makes them names them so (native/preload)."""
-    child.run(f"f = os.memfd_create('rknpu'); os.write(f, bytes({SIZE}))")
+    child.run(f"f = os.memfd_create('{name}'); os.write(f, bytes({SIZE}))")
     child.run(f"m = mmap.mmap(f, {SIZE})")
     assert _held(child).file_bytes == 0
 

@@ -92,12 +92,12 @@ static int answer(int fd, unsigned number, uint32_t *words)
     case 0x09:
         return release(words[0]);
     case 0x2d:
-        words[2] = (uint32_t)dup(memory[words[0]]);
+        words[2] = (uint32_t)syscall(SYS_dup, memory[words[0]]);
         return 0;
     case 0x2e:
         words[0] = handle_of(inode_of((int)words[2]));
         if (!words[0])
-            words[0] = new_handle(dup((int)words[2]));
+            words[0] = new_handle((int)syscall(SYS_dup, words[2]));
         return 0;
     case 0x42:
         return create(words, fields);

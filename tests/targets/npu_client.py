@@ -111,6 +111,84 @@ class Npu:
         return struct.unpack_from("IIIIIiQQQqIi", self.call(SUBMIT, data))
 
 
+class Bo(NamedTuple):
+    """A buffer of rocket."""
+
+    bytes: int
+    handle: int
+    address: int
+    offset: int
+
+
+class Rocket:
+    """An open file of the mainline driver."""
+
+    def __init__(self, path: str = "/dev/accel/accel0") -> None:
+        self.fd = os.open(path, os.O_RDWR)
+
+    def call(self, number: int, data: bytes, fd: int | None = None) -> bytes:
+        """Make a call, on another descriptor of the file if one is named."""
+        return call(self.fd if fd is None else fd, "d", number, data)
+
+    def create(self, size: int, fd: int | None = None) -> Bo:
+        """Make a buffer."""
+        return Bo(*struct.unpack("IIQQ", self.call(0x40, struct.pack("IIQQ", size, 0, 0, 0), fd)))
+
+    def close(self, handle: int) -> None:
+        """Give the handle of a buffer back."""
+        self.call(0x09, struct.pack("II", handle, 0))
+
+    def prepare(self, handle: int, reserved: int = 0) -> None:
+        """Wait for the jobs that write a buffer."""
+        self.call(0x42, struct.pack("IIq", handle, reserved, 2**63 - 1))
+
+    def finish(self, handle: int, reserved: int = 0) -> None:
+        """Tell that the process has written to a buffer."""
+        self.call(0x43, struct.pack("II", handle, reserved))
+
+    def view(self, bo: Bo) -> int:
+        """Map a buffer."""
+        return mapped(self.fd, bo.bytes, bo.offset)
+
+    def commands(self, *words: bytes) -> Bo:
+        """Return a new buffer with these commands, which is not mapped any more."""
+        bo = self.create(8 * len(words))
+        address = self.view(bo)
+        write(address, b"".join(words))
+        LIBC.munmap(address, bo.bytes)
+        return bo
+
+    def submit(self, *jobs: bytes, count: int | None = None, size: int = 40, tail: int = 0) -> None:
+        """Submit jobs of rocket_job()."""
+        array = ctypes.create_string_buffer(b"".join(jobs) or b"\0")
+        count = len(jobs) if count is None else count
+        self.call(0x41, struct.pack("QIIQ", ctypes.addressof(array), count, size, tail))
+
+
+#: The arrays that jobs name by their addresses.
+_KEPT: list[object] = []
+
+
+def _address_of(data: bytes) -> int:
+    array = ctypes.create_string_buffer(data or b"\0")
+    _KEPT.append(array)
+    return ctypes.addressof(array)
+
+
+def rocket_job(
+    tasks: list[tuple[int, int]],
+    inputs: tuple[int, ...] = (),
+    outputs: tuple[int, ...] = (),
+    task_size: int = 8,
+) -> bytes:
+    """Return a job of tasks, each an address and a number of commands, with these handles."""
+    lists = [
+        _address_of(b"".join(struct.pack("II", *task) for task in tasks)),
+        *(_address_of(struct.pack(f"{len(handles)}I", *handles)) for handles in (inputs, outputs)),
+    ]
+    return struct.pack("QQQIIII", *lists, len(tasks), task_size, len(inputs), len(outputs))
+
+
 class Heap:
     """An open dma-heap."""
 

@@ -20,11 +20,12 @@ _Long = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 #: Sums of many sizes are counted in 64 bits.
 _Size = Annotated[int, msgspec.Meta(ge=0, lt=2**48)]
 _Number = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
-_Domain = Annotated[int, msgspec.Meta(ge=0, lt=16)]
 _Path = Annotated[str, msgspec.Meta(max_length=4096)]
 _Register = Annotated[str, msgspec.Meta(pattern="^0x[0-9a-f]{4}$")]
 
 _LONGEST_PROBLEM = 200
+#: Domains of Rockchip's driver; on rocket each open file has one.
+_DOMAINS = 16
 
 
 class LedgerError(Exception):
@@ -40,7 +41,7 @@ class Buffer(msgspec.Struct, frozen=True):
     size_bytes: int
     #: The driver's flags (RKNPU_MEM_*).
     flags: int
-    #: "rknpu" or "dma_heap".
+    #: "rknpu", "dma_heap" or, from the mainline driver, "rocket".
     source: str
     born_ns: int
     #: Inode of its file descriptors; 0 if there never was one.
@@ -58,7 +59,7 @@ class Mapping(msgspec.Struct, frozen=True):
 
     #: Buffer.number; 0 for a buffer that another process made.
     buffer: int
-    #: The address space, 0 to 15.
+    #: The address space: 0 to 15, or the number of the open file that has it on rocket.
     domain: int
     size_bytes: int
     made_ns: int
@@ -93,10 +94,14 @@ class Submit(msgspec.Struct, frozen=True):
     """The NPU's accesses for one task list, for all submits until the next one of that list."""
 
     at_ns: int
+    #: 0 on rocket, where the task list is in the process's own memory.
     task_buffer: int
     #: Numbers of the buffers that hold the register commands.
     registers: tuple[int, ...]
     reads: tuple[Read, ...]
+    #: Numbers of the buffers that rocket's jobs name as read and as written.
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
 
 
 class Ledger(msgspec.Struct, frozen=True):
@@ -168,7 +173,7 @@ class _Create(_Event, frozen=True):
     asked_bytes: _Size
     bytes: _Size
     flags: _Long
-    source: Literal["rknpu", "dma_heap"]
+    source: Literal["rknpu", "dma_heap", "rocket"]
 
 
 class _Inode(_Event, frozen=True):
@@ -186,7 +191,7 @@ class _Import(_Event, frozen=True):
 
 class _Map(_Event, frozen=True):
     buffer: _Number
-    domain: _Domain
+    domain: _Number
     bytes: _Size
 
 
@@ -208,6 +213,8 @@ class _Submit(_Event, frozen=True):
     task_buffer: _Number
     registers: tuple[_Number, ...]
     reads: tuple[_EventRead, ...]
+    inputs: tuple[_Number, ...] = ()
+    outputs: tuple[_Number, ...] = ()
 
 
 class _Refused(_Event, frozen=True):
@@ -305,6 +312,9 @@ class _Reader:
 
     def _map(self, event: _Map) -> None:
         """Add a mapping, or end the last of the equal ones."""
+        buffer = self.buffers.get(event.buffer)
+        if event.domain >= _DOMAINS and buffer is not None and buffer.source != "rocket":
+            raise LedgerError(f"domain {event.domain} of buffer {event.buffer} does not exist")
         addresses = (event.buffer, event.domain, event.bytes)
         indices = self._mapped.setdefault(addresses, [])
         if not isinstance(event, _Unmap):
@@ -321,4 +331,13 @@ class _Reader:
             addresses = (read.register, read.buffer, read.state, read.count)
             lowest_bytes = read.lowest if read.buffer else None
             reads.append(Read(*addresses, read.after, read.past_end, lowest_bytes))
-        self.submits.append(Submit(event.at_ns, event.task_buffer, event.registers, tuple(reads)))
+        self.submits.append(
+            Submit(
+                event.at_ns,
+                event.task_buffer,
+                event.registers,
+                tuple(reads),
+                event.inputs,
+                event.outputs,
+            )
+        )

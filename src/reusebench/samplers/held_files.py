@@ -19,8 +19,12 @@ __all__ = ["Held", "read_held"]
 #: Descriptors that are looked at, of all processes together.
 _MOST_DESCRIPTORS = 1024
 _MEMFD = b"/memfd:"
-#: Buffers of the virtual board (native/preload/board.c), which NPU memory has.
-_BUFFERS = (b"/memfd:rknpu (deleted)", b"/memfd:dma_heap (deleted)")
+#: Buffers of virtual boards (native/preload/calls.c), which NPU memory has.
+_BUFFERS = (
+    b"/memfd:rknpu (deleted)",
+    b"/memfd:dma_heap (deleted)",
+    b"/memfd:rocket (deleted)",
+)
 #: Paths of mapped memory that is on no mounted file system: memfds, segments of System V, and
 #: anonymous memory that is shared.
 _UNMOUNTED = (_MEMFD, b"/SYSV", b"/dev/zero (deleted)")
