@@ -13,19 +13,26 @@ from reusebench.reports.results.rows import Row
 
 
 def components_table(rows: Sequence[Row], texts: Texts) -> Table | None:
-    """Return the NPU memory of these rows by component; None if no row has an account."""
-    lines = []
-    for row in rows:
-        memory = component_memory(row)
-        if memory:
-            sizes = [memory.sizes[name] for name in COMPONENTS]
-            figures = [*sizes, memory.total, memory.peak, memory.left]
-            cells = [texts.scenario(row.scenario), *map(component_mib, figures)]
-            lines.append((row.outcome, cells))
-    if not lines:
+    """Return the NPU memory of these rows by component; None if no row has an account.
+
+    A component that no source tells apart has no column.
+    """
+    accounts = [(row, memory) for row in rows if (memory := component_memory(row))]
+    if not accounts:
         return None
+    components = []
+    for name in COMPONENTS:
+        if any(memory.sizes[name] for _, memory in accounts):
+            components.append(name)
+
+    lines = []
+    for row, memory in accounts:
+        sizes = [memory.sizes[name] for name in components]
+        figures = [*sizes, memory.total, memory.peak, memory.left]
+        cells = [texts.scenario(row.scenario), *map(component_mib, figures)]
+        lines.append((row.outcome, cells))
     heads = [texts("column_scenario")]
-    for name in (*COMPONENTS, "total", "peak", "left"):
+    for name in (*components, "total", "peak", "left"):
         heads.append(texts("column_in_mib", name=texts(f"component_{name}")))
     return Table(heads, lines, exported="npu_components")
 

@@ -39,9 +39,9 @@ _DUP = make_plan(Context(0, 0), Context(0, 0, DUP, 0))
 
 
 def _row(**pages: int) -> ContextMemory:
-    return ContextMemory(
-        **{f"{component}_bytes": pages.get(component, 0) * PAGE for component in COMPONENTS}
-    )
+    """Return the memory of a context of Rockchip's library, which has biases with the weights."""
+    sizes = {f"{component}_bytes": pages.get(component, 0) * PAGE for component in COMPONENTS}
+    return ContextMemory(**{**sizes, "biases_bytes": None})
 
 
 def _dup_ledger(barriers: list[BarrierReading]) -> Ledger:

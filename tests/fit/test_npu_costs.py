@@ -79,9 +79,7 @@ def _account(plan: Plan, is_mini: bool) -> Account:
             "other": 0,
         }
         contexts.append(
-            ContextMemory(
-                **{f"{component}_bytes": pages[component] * _PAGE for component in COMPONENTS}
-            )
+            ContextMemory(**{f"{name}_bytes": count * _PAGE for name, count in pages.items()})
         )
     return stored.account_with(contexts, stored.npu_account(plan))
 

@@ -41,7 +41,7 @@ from reusebench.targets.protocol.c_driver import C_PROTOCOL
 from tests.helpers.memory_driver import Forger, Message, encoded, memory_target, no_forger
 from tests.helpers.support import make_plan, models_of, walk
 
-_PROTOCOLS = {"python": PYTHON_PROTOCOL, "c": C_PROTOCOL}
+_PROTOCOLS: dict[str, DriverProtocol] = {"python": PYTHON_PROTOCOL, "c": C_PROTOCOL}
 _SCHEDULE = Streams(count=2, fps=0.0, queue=0, warm_up_s=0.0, duration_s=0.01, video=None)
 _ROUNDS = make_plan("full_dup", "model", contexts=2)
 _PLANS = {
@@ -284,6 +284,11 @@ _TURNS: dict[str, Callable[[list[int]], list[list[int]]]] = {
 }
 
 
+def _placed(data: Message, **changes: Any) -> Message:
+    placement = {"npu": {}, "cpu": {}, "partitions": 1, "crossing_bytes": 0, **changes}
+    return {**data, "placement": placement}
+
+
 def _allocated(data: Message, **changes: Any) -> Message:
     (allocation,) = data["allocations"]
     return {**data, "allocations": [{**allocation, **changes}]}
@@ -402,6 +407,25 @@ class _ForgedFigures:
         self.is_skipped = data is None
         forged = [*messages[:-1], {**messages[-1], "data": data or {}}]
         return b"".join(encoded(self._protocol, message) for message in forged)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"npu": {"CONV_2D": 0}},
+        {"cpu": {str(name): 1 for name in range(2000)}},
+        {"cpu": {"x" * 10_000: 1}},
+        {"partitions": -1},
+    ],
+)
+def test_forged_placements(changes: Message) -> None:
+    """A placement that no model can have breaks the protocol of the driver in Python."""
+    steps = _steps_of(_ROUNDS)
+    number = next(index for index, step in enumerate(steps) if step.phase == "first_inference")
+    python = _PROTOCOLS["python"]
+    forged = _ForgedFigures(python, _ROUNDS, lambda data, _: _placed(data, **changes))
+    run = walk(_ROUNDS, memory_target(python, _ROUNDS, _at(number, python, forged.forge)))
+    _check_run(run, steps, number)
 
 
 @pytest.mark.parametrize("plan", _PLANS.values(), ids=list(_PLANS))

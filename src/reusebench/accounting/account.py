@@ -125,7 +125,7 @@ def _application_buffers(
 
 
 def _memory_of(parts: Sequence[BufferPart], context: int) -> ContextMemory:
-    sizes = dict.fromkeys(COMPONENTS, 0)
+    sizes = {component: 0 for component in COMPONENTS if component != "biases"}
     for part in parts:
         if part.context == context:
             sizes[part.component] += part.size_bytes

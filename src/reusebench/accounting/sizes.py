@@ -11,6 +11,7 @@ __all__ = ["COMMAND_BUFFER", "COMPONENTS", "ContextMemory"]
 #: The components, in the order in which tables show them.
 COMPONENTS = (
     "weights",
+    "biases",
     "internal",
     "register_commands",
     "task_list",
@@ -38,6 +39,8 @@ class ContextMemory(msgspec.Struct, frozen=True):
     task_list_copy_bytes: Optional[int] = None
     #: The rest of the last page of the buffer of the register commands.
     padding_bytes: Optional[int] = None
+    #: None if the source has them with the weights, as in Rockchip's files.
+    biases_bytes: Optional[int] = None
 
     def size_bytes(self, component: str) -> int | None:
         """Return the size of one of COMPONENTS."""

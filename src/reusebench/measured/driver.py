@@ -248,6 +248,9 @@ class Walk:
         }
         if self._plan.is_first_of_model(index):
             data["samples"] = context.samples()
+            placement = context.placement()
+            if placement:
+                data["placement"] = asdict(placement)
         if turn:
             data["turns"] = [[turn]]
         return {**data, **_account(context)}

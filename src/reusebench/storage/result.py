@@ -14,7 +14,7 @@ from reusebench.accounting.account import Account
 from reusebench.accounting.domains import DomainUse
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan
-from reusebench.measured.runtimes.base import Copies, NodeOrder
+from reusebench.measured.runtimes.base import Copies, NodeOrder, Placement
 from reusebench.samplers.readings import (
     CpuUse,
     MachineState,
@@ -42,6 +42,7 @@ __all__ = [
     "NodeOrder",
     "Percentiles",
     "PhaseReading",
+    "Placement",
     "Result",
     "Series",
     "Speed",
@@ -359,6 +360,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     runtime_accounts: tuple[dict[str, int], ...] = ()
     #: Per context, the copies of one inference; None if none ran.
     copies: Optional[tuple[Copies, ...]] = None
+    #: Key: digest of a model; value: the operators that the accelerator runs, and the others. Empty
+    #: if the runtime does not tell, and in runs before this was stored.
+    placements: dict[str, Placement] = {}
     #: The unit of application memory and of all figures computed from it: PAGES or PSS.
     counted_by: Literal["pages", "pss"] = "pss"
     memory: MemoryFigures

@@ -7,7 +7,14 @@ from typing import Optional, Union
 import msgspec
 
 from reusebench.measured.messages import Message
-from reusebench.measured.runtimes.base import Allocation, Copies, Interface, Preparation, Turn
+from reusebench.measured.runtimes.base import (
+    Allocation,
+    Copies,
+    Interface,
+    Placement,
+    Preparation,
+    Turn,
+)
 from reusebench.samplers.readings import (
     GroupMemory,
     NpuMemory,
@@ -74,6 +81,8 @@ class StepData(msgspec.Struct, frozen=True, omit_defaults=True):
     #: Some values of each output (runtimes.base.RuntimeContext.samples).
     samples: tuple[tuple[Optional[float], ...], ...] = ()
     copies: Optional[Copies] = None
+    #: First context of a model only; None if the runtime does not tell.
+    placement: Optional[Placement] = None
     #: Duration of all timed rounds.
     elapsed_ns: int = 0
     #: Latencies of the timed rounds, per context.

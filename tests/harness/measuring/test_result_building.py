@@ -15,7 +15,7 @@ from reusebench.harness.measuring.repeat import Repeat
 from reusebench.harness.measuring.result_building import Provenance, build_result, is_settled
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan, Streams
-from reusebench.measured.runtimes.base import Copies
+from reusebench.measured.runtimes.base import Copies, Placement
 from reusebench.samplers.readings import SystemMemory
 from reusebench.storage.result import FrameCount, Percentiles, Result, Speed, StreamsRun
 from reusebench.targets.barriers import BarrierReading, StepData
@@ -306,6 +306,16 @@ def test_copies_are_those_of_each_context(plan: Plan) -> None:
     barriers = _barriers(plan)
     assert _result(plan, _repeat(barriers), _repeat(barriers)).copies == (_COPIES,) * 3
     assert _result(plan, _repeat(barriers[:2], _FAILURE), failure=_FAILURE).copies is None
+
+
+def test_placements_are_those_of_each_model(plan: Plan) -> None:
+    """Where a model's operators ran is taken from the first context that tells, by the digest."""
+    placement = Placement({"CONV_2D": 4}, {"SOFTMAX": 1}, partitions=1, crossing_bytes=64)
+    barriers = _barriers(plan)
+    assert _result(plan, _repeat(barriers)).placements == {}
+    first = next(reading for reading in barriers if reading.phase == "first_inference")
+    first.data = msgspec.structs.replace(first.data, placement=placement)
+    assert _result(plan, _repeat(barriers)).placements == {plan.models[0].digest: placement}
 
 
 def test_digests_of_all_outputs_are_kept(plan: Plan) -> None:

@@ -120,6 +120,7 @@ def test_components_that_the_runtime_does_not_tell_apart_are_empty(tmp_path: Pat
     account = component_memory(row)
     assert account is not None
     assert {name for name in COMPONENTS if account.sizes[name] is None} == {
+        "biases",
         "register_commands",
         "task_list",
         "task_list_copy",

@@ -18,7 +18,7 @@ from reusebench.harness.measuring.repeat_figures import (
 )
 from reusebench.harness.measuring.shortage_evidence import shortage_of
 from reusebench.measured.plan import Plan
-from reusebench.measured.runtimes.base import Copies, NodeOrder
+from reusebench.measured.runtimes.base import Copies, NodeOrder, Placement
 from reusebench.storage.group_charge import charge_of
 from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import (
@@ -126,6 +126,7 @@ def build_result(
         output_samples=_output_samples(plan, repeats),
         runtime_accounts=_runtime_accounts(repeats),
         copies=_copies(repeats),
+        placements=_placements(plan, repeats),
         counted_by=kind,
         memory=_memory(comparable, kind),
         speed=_speed(plan, timed),
@@ -189,6 +190,17 @@ def _copies(repeats: Sequence[Repeat]) -> tuple[Copies, ...] | None:
         barrier.data.copies or Copies(0, 0) for barrier in repeats[0].of_contexts("first_inference")
     ]
     return tuple(copies) or None
+
+
+def _placements(plan: Plan, repeats: Sequence[Repeat]) -> dict[str, Placement]:
+    """Return the placement of each model, by its digest, from the first repeat that tells one."""
+    placements: dict[str, Placement] = {}
+    for repeat in repeats:
+        for barrier in repeat.of_contexts("first_inference"):
+            if barrier.data.placement:
+                model = plan.models[plan.contexts[barrier.context or 0].model]
+                placements.setdefault(model.digest, barrier.data.placement)
+    return placements
 
 
 def _cycle_series(barriers: Sequence[BarrierReading]) -> CycleSeries | None:

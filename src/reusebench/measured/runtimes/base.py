@@ -33,6 +33,7 @@ __all__ = [
     "NodeOrder",
     "NotSupported",
     "OutOfMemory",
+    "Placement",
     "Preparation",
     "Runtime",
     "RuntimeContext",
@@ -239,6 +240,21 @@ class Copies:
     output_bytes: int
 
 
+@dataclass(frozen=True)
+class Placement:
+    """The operators of a model that an accelerator runs, and those that stay on the CPU."""
+
+    #: Number of operators on the accelerator, by the operator's name.
+    npu: Dict[str, int]
+    #: Number of operators on the CPU, by the operator's name.
+    cpu: Dict[str, int]
+    #: Number of connected parts of the model that the accelerator runs as one.
+    partitions: int
+    #: Size of the tensors between these parts and operators on the CPU; the model's own inputs and
+    #: outputs do not count.
+    crossing_bytes: int
+
+
 class ImageInput(NamedTuple):
     """The application's memory of an input that is a picture, writable between inferences."""
 
@@ -350,6 +366,13 @@ class RuntimeContext(ABC):
         figures from what the runtime's calls are known to do; if that depends on its version, look
         at what came back.
         """
+
+    def placement(self) -> Optional[Placement]:
+        """Return the devices of the operators; called after the first inference.
+
+        None if one device runs the whole model, or if the runtime does not tell.
+        """
+        return None
 
     def image_input(self) -> ImageInput:
         """Return the memory of the first input that is a picture; the next inference reads it.

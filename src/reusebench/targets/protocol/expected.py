@@ -62,6 +62,9 @@ _MOST_CHARACTERS = 1 << 16
 _MOST_ALLOCATIONS = 10_000
 _MOST_COMPONENTS = 100
 _MOST_SAMPLES = 32
+#: Names of operators of one model, and the length of one: a model may have operators of its own.
+_MOST_OPERATORS = 1000
+_LONGEST_OPERATOR = 256
 _MOST_OUTPUTS = 10_000
 #: Messages of streams come about once a second; a process that was stopped may send fewer.
 _SPARE_FRAMES = 10
@@ -83,7 +86,16 @@ _FIELDS: Mapping[str, frozenset[str]] = {
     ),
     "internal_memory": frozenset({"allocations"}),
     "first_inference": frozenset(
-        {"latency_ns", "digest", "copies", "samples", "account", "allocations", "turns"}
+        {
+            "latency_ns",
+            "digest",
+            "copies",
+            "samples",
+            "placement",
+            "account",
+            "allocations",
+            "turns",
+        }
     ),
     "steady": frozenset({"elapsed_ns", "latencies_ns", "digests", "turns"}),
     "cycle": frozenset({"digest"}),
@@ -292,7 +304,18 @@ def _check_first_inference(data: StepData, plan: Plan, step: Step, span: Span) -
         _require(len(values) <= _MOST_SAMPLES, "samples", len(values))
         is_finite = all(value is None or math.isfinite(value) for value in values)
         _require(is_finite, "samples", values)
+    _require(has_samples or data.placement is None, "placement", data.placement)
+    if data.placement is not None:
+        _check_operators("placement.npu", data.placement.npu)
+        _check_operators("placement.cpu", data.placement.cpu)
     _check_turns(data.turns, plan, [[data.latency_ns]])
+
+
+def _check_operators(field: str, counts: Mapping[str, int]) -> None:
+    _require(len(counts) <= _MOST_OPERATORS, field, len(counts))
+    for name, count in counts.items():
+        _require(len(name) <= _LONGEST_OPERATOR, field, name)
+        _require(count > 0, field, count)
 
 
 def _check_turns(
