@@ -128,6 +128,7 @@ pins:
 	$(PIN) --python-version 3.12 --no-deps $(MODELS)/litert/library.in -o $(MODELS)/litert/library.txt
 	$(PIN) --python-version 3.9 --no-deps $(MODELS)/ncnn/requirements.in -o $(MODELS)/ncnn/requirements.txt
 	$(PIN) --python-version 3.8 --no-deps src/reusebench/targets/ziglang.in -o src/reusebench/targets/ziglang.txt
+	$(PIN) --python-version 3.13 --no-deps src/reusebench/targets/vboard/rocket.in -o src/reusebench/targets/vboard/rocket.txt
 
 clean:
 	rm -rf $(VENV) out build dist .hypothesis .pytest_cache .mypy_cache .ruff_cache src/*.egg-info

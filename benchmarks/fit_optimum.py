@@ -66,7 +66,7 @@ from reusebench.targets.chips import CHIPS
 from reusebench.targets.resolve import Selection
 from reusebench.targets.rknn_library import find_libraries
 from reusebench.targets.target import Target
-from reusebench.targets.vboard.guest import missing_parts
+from reusebench.targets.vboard.catalogue import rknn_board
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _MIB = 2**20
@@ -667,7 +667,7 @@ def _prove(proof: Proof, names: str, most: int) -> int:
 def _quick_options() -> list[str]:
     """Return options for the tiny network on a virtual board; skip the script if there is none."""
     fitting = [library for library in find_libraries() if _QUICK_CHIP in library.chips()]
-    libraries = [library for library in fitting if not missing_parts(library)]
+    libraries = [library for library in fitting if not rknn_board(library).missing_parts()]
     if not libraries:
         skip(
             f"no library of Rockchip's for {_QUICK_CHIP} with a virtual board in the user's cache"

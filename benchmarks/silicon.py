@@ -38,7 +38,7 @@ from reusebench.storage.board_sizes import ScenarioSizes, sizes_of_results
 from reusebench.storage.result import Result
 from reusebench.storage.run_file import StoredRun, read_run_file
 from reusebench.targets.rknn_library import RknnLibrary, find_libraries
-from reusebench.targets.vboard.guest import missing_parts
+from reusebench.targets.vboard.catalogue import rknn_board
 
 __all__ = ["PUBLISHED", "Published", "compared", "published", "sizes_as_published"]
 
@@ -134,7 +134,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--chip", help="only this chip")
     parser.add_argument("--only", action="append", metavar="MODEL", help="only this model")
     options = parse(parser, arguments, ["--chip=rk3588", f"--only={_NETWORK}"])
-    libraries = [one for one in find_libraries(options.rknn_library) if not missing_parts(one)]
+    libraries = [
+        one for one in find_libraries(options.rknn_library) if not rknn_board(one).missing_parts()
+    ]
     if not libraries:
         skip("no virtual board is ready: reusebench board install --rknn-library FILE")
     figures = [

@@ -23,7 +23,7 @@ from reusebench.targets.measured_process import try_plan
 from reusebench.targets.outcome import Failure
 from reusebench.targets.resolve import Selection, parse_target
 from reusebench.targets.rknn_library import RknnLibrary
-from reusebench.targets.vboard.guest import missing_parts
+from reusebench.targets.vboard.catalogue import rknn_board
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, _NEWER
 from tests.helpers.support import TIME_LIMIT_S
 
@@ -40,7 +40,7 @@ Damage = Callable[[bytes], bytes]
 def library(request: pytest.FixtureRequest) -> RknnLibrary:
     """Return one library after the other that takes models of today's toolkit."""
     library: RknnLibrary = request.param[0]
-    missing = missing_parts(library)
+    missing = rknn_board(library).missing_parts()
     if missing:
         pytest.skip(
             f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing"

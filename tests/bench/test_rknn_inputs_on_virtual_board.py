@@ -29,7 +29,7 @@ from reusebench.measured.runtimes.base import InputData
 from reusebench.models.rknn.toolkit import TOOLKIT
 from reusebench.targets.barriers import StepData
 from reusebench.targets.resolve import Selection, parse_target
-from reusebench.targets.vboard.guest import missing_parts
+from reusebench.targets.vboard.catalogue import rknn_board
 from tests.bench.test_rknn_on_virtual_board import _LIBRARIES, Board, Walked, _walk
 from tests.helpers.support import known
 
@@ -182,7 +182,7 @@ def _calibration(folder: Path, name: str, network: onnx.ModelProto) -> str:
 def board(request: pytest.FixtureRequest) -> Board:
     """Return one library after the other, on the virtual board."""
     library, chip = request.param
-    missing = missing_parts(library)
+    missing = rknn_board(library).missing_parts()
     if missing:
         pytest.skip(
             f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing"

@@ -36,7 +36,7 @@ from reusebench.targets.resolve import Selection, parse_target
 from reusebench.targets.rknn_library import RknnLibrary, find_libraries
 from reusebench.targets.sandbox import SandboxedMachine
 from reusebench.targets.target import THIS_INTERPRETER, Target
-from reusebench.targets.vboard.guest import missing_parts
+from reusebench.targets.vboard.catalogue import rknn_board
 from tests.bench.bench_process import Bench, repeated
 from tests.helpers.support import Reusebench, known, walk
 
@@ -144,7 +144,7 @@ def board(request: pytest.FixtureRequest) -> Board:
     library: RknnLibrary
     chip: str
     library, chip = request.param
-    missing = missing_parts(library)
+    missing = rknn_board(library).missing_parts()
     if missing:
         pytest.skip(
             f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing"

@@ -25,7 +25,9 @@ def test_the_virtual_board_is_installed(
     """The options arrive, and the chips that there are then are printed."""
     installed = []
     monkeypatch.setattr(
-        board, "install_virtual_board", lambda *given: installed.append((given[0].path, given[1]))
+        board,
+        "install_virtual_board",
+        lambda *given: installed.append((given[0].library, given[1])),
     )
     path = write_library(tmp_path / "library.so", "librknnmrt")
     done = reusebench("board", "install", "--rknn-library", path, "--apt-sources", "ports.list")

@@ -24,7 +24,7 @@ from reusebench.storage.fit_answer import FitAnswer, read_answers
 from reusebench.system.cache import cache_root
 from reusebench.targets.programs import APPLY
 from reusebench.targets.rknn_library import RknnLibrary, find_libraries
-from reusebench.targets.vboard.guest import missing_parts
+from reusebench.targets.vboard.catalogue import rknn_board
 from tests.commands.replies import result_of
 from tests.helpers.support import CHECKOUT, Ended, Reusebench, known
 
@@ -45,7 +45,9 @@ def _library() -> RknnLibrary | None:
         else []
     )
     return max(
-        (one for one in full if not missing_parts(one)), key=lambda one: one.version, default=None
+        (one for one in full if not rknn_board(one).missing_parts()),
+        key=lambda one: one.version,
+        default=None,
     )
 
 

@@ -16,7 +16,8 @@ from reusebench.targets.errors import TargetError
 from reusebench.targets.far.pushed_files import FarFiles
 from reusebench.targets.programs import NativeProgram
 from reusebench.targets.rknn_library import RknnLibrary, architecture_of_this_python, find_libraries
-from reusebench.targets.vboard.guest import missing_parts
+from reusebench.targets.vboard.catalogue import rknn_board
+from reusebench.targets.vboard.virtual_board import VirtualBoard
 from tests.helpers.far_shell import connected, shell_at
 from tests.helpers.support import Ended, Reusebench
 from tests.reports.versions.stored_versions import (
@@ -118,9 +119,9 @@ def test_one_that_does_not_load_ends_nothing(
 ) -> None:
     """It is a line of the summary, the others are measured, and the exit code is 1."""
 
-    def install(library: RknnLibrary, *_: object) -> None:
-        if library.version == "1.6.0":
-            raise TargetError(f"{library.path} does not load on the virtual board: no such symbol")
+    def install(board: VirtualBoard, *_: object) -> None:
+        if board.library.name == "old.so":
+            raise TargetError(f"{board.library} does not load on the virtual board: no such symbol")
 
     monkeypatch.setattr(libraries, "install_virtual_board", install)
     done = run(reusebench, folder, "--target", "vboard:rk3588")
@@ -211,7 +212,7 @@ def _installed() -> list[RknnLibrary]:
         if folder.is_dir()
         else []
     )
-    ready = [one for one in full if not missing_parts(one)]
+    ready = [one for one in full if not rknn_board(one).missing_parts()]
     return [ready[0], ready[-1]] if len({one.version for one in ready}) > 1 else []
 
 

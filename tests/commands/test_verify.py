@@ -20,7 +20,7 @@ from reusebench.storage.board_sizes import (
 from reusebench.system.cache import cache_root
 from reusebench.targets.chips import RUNTIME
 from reusebench.targets.rknn_library import find_libraries
-from reusebench.targets.vboard.guest import missing_parts
+from reusebench.targets.vboard.catalogue import rknn_board
 from tests.helpers.support import Reusebench
 from tests.targets.library_files import write_library
 
@@ -31,7 +31,7 @@ _CACHE = cache_root()
 _HERE = [
     one
     for one in (find_libraries([_CACHE / "rknn"]) if (_CACHE / "rknn").is_dir() else [])
-    if not missing_parts(one)
+    if not rknn_board(one).missing_parts()
 ]
 _LIBRARIES = [one for one in _HERE if one.kind == RUNTIME]
 _MODELS = sorted((_CACHE / "models").glob("tiny-64-seed1-rk3588-*.rknn"))

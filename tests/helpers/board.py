@@ -26,9 +26,8 @@ from reusebench.targets.compilers import compiler_for
 from reusebench.targets.errors import TargetError
 from reusebench.targets.programs import PRELOAD, uclibc_stand_in
 from reusebench.targets.rknn_library import find_libraries
+from reusebench.targets.vboard.catalogue import rknn_system
 from reusebench.targets.vboard.emulator import ensure_emulator, find_emulator
-from reusebench.targets.vboard.folders import sysroot
-from reusebench.targets.vboard.root_file_system import ensure_system, python_of
 from tests.helpers.debian_packages import unpacked_packages
 from tests.helpers.support import TIME_LIMIT_S, known
 from tests.helpers.uclibc import find_uclibc
@@ -177,7 +176,7 @@ def running_board(folder: Path, kind: str = GLIBC, chip: str | None = None) -> I
     """
     try:
         ensure_emulator(_ARCHITECTURE, lambda _: None)
-        ensure_system(_ARCHITECTURE, None, lambda _: None)
+        rknn_system(_ARCHITECTURE).ensure(None, lambda _: None)
         npu = None if chip is None or kind == UCLIBC else _npu()
     except TargetError as error:
         pytest.skip(str(error))
@@ -207,15 +206,15 @@ def running_board(folder: Path, kind: str = GLIBC, chip: str | None = None) -> I
 
 def _make_root(root: Path, kind: str, emulator: Path) -> None:
     if kind == PYTHON:
-        shutil.copytree(sysroot(_ARCHITECTURE), root, symlinks=True)
-        (root / "usr/bin/python3").symlink_to(python_of(_ARCHITECTURE).name)
+        shutil.copytree(rknn_system(_ARCHITECTURE).folder, root, symlinks=True)
+        (root / "usr/bin/python3").symlink_to(rknn_system(_ARCHITECTURE).python().name)
     elif kind == UCLIBC:
         uclibc = find_uclibc()
         if uclibc is None:
             pytest.skip("no uClibc in the user's cache (python -m tests.helpers.uclibc builds it)")
         shutil.copytree(uclibc, root / "lib", symlinks=True)
     else:
-        libraries = sysroot(_ARCHITECTURE)
+        libraries = rknn_system(_ARCHITECTURE).folder
         for folder in _FOLDERS_OF_LIBRARIES:
             shutil.copytree(libraries / folder, root / folder, symlinks=True)
     for folder in _FOLDERS:

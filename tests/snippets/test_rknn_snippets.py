@@ -51,9 +51,8 @@ from reusebench.targets.errors import TargetError
 from reusebench.targets.process import LEDGER_VARIABLE
 from reusebench.targets.resolve import Selection, parse_target
 from reusebench.targets.rknn_library import RknnLibrary, architecture_of_this_python, read_library
+from reusebench.targets.vboard.catalogue import rknn_board, rknn_system
 from reusebench.targets.vboard.emulator import is_needed
-from reusebench.targets.vboard.guest import guest, missing_parts
-from reusebench.targets.vboard.root_file_system import python_of
 from tests.helpers.forks import RKNN_FORKS
 from tests.helpers.support import PROGRAM_LIMIT_S, known, walk
 from tests.snippets.several_models import FREE, PLANS
@@ -524,7 +523,7 @@ def board(request: pytest.FixtureRequest, compiler_for: Callable[[str], Compiler
     """Return one library after the other."""
     library: RknnLibrary = request.param
     chip = next(name for name in ("rk3588", "rv1106") if name in library.chips())
-    missing = missing_parts(library)
+    missing = rknn_board(library).missing_parts()
     if missing:
         pytest.skip(
             f"the virtual board is not ready for {library.path}: {', '.join(missing)} missing"
@@ -592,7 +591,7 @@ def _ledger_of_program(board: Board, plan: Plan, folder: Path) -> Ledger:
     headers = own.parent if own.is_file() else _HEADERS
     link = [str(named), "-Wl,--allow-shlib-undefined", "-lpthread"]
     _compile(board.compiler, headers, "-o", str(folder / "program"), str(source), *link)
-    on_board = guest(board.chip, board.library)
+    on_board = rknn_board(board.library, board.chip).guest()
     done = subprocess.run(
         [
             *_command(on_board.command, board.library.architecture, folder),
@@ -616,7 +615,7 @@ def _command(python: tuple[str, ...], architecture: str, libraries: Path) -> lis
     """
     emulator = list(python)
     if is_needed(architecture):
-        emulator = emulator[: emulator.index(str(python_of(architecture)))]
+        emulator = emulator[: emulator.index(str(rknn_system(architecture).python()))]
     folders = next((word for word in emulator if word.startswith("LD_LIBRARY_PATH=")), "")
     if folders:
         emulator[emulator.index(folders)] = f"{folders}:{libraries}"

@@ -16,10 +16,13 @@ from reusebench.system.cache import cache_root
 from reusebench.system.package import START
 from reusebench.targets import interpreters, resolve
 from reusebench.targets.errors import RuntimeMissing, TargetError
+from reusebench.targets.machine import LOCAL
 from reusebench.targets.programs import PRELOAD
 from reusebench.targets.resolve import Selection, parse_target
-from reusebench.targets.rknn_library import RknnLibrary, architecture_of_this_python
-from reusebench.targets.vboard.guest import Guest
+from reusebench.targets.rknn_library import architecture_of_this_python
+from reusebench.targets.vboard.catalogue import rocket_board
+from reusebench.targets.vboard.loading import Guest
+from reusebench.targets.vboard.virtual_board import VirtualBoard
 from tests.helpers.support import own_environment
 from tests.targets.library_files import write_library
 
@@ -27,6 +30,7 @@ _DRIVER = (str(START),)
 _ONNXRUNTIME = find_runtime("onnxruntime")
 _MEGENGINE_LITE = find_runtime("megengine_lite")
 _RKNN = find_runtime("rknn")
+_TEFLON = find_runtime("teflon")
 #: A module that every Python has.
 _ANYWHERE = replace(_ONNXRUNTIME, name="anywhere", module="json")
 _NOWHERE = replace(_ONNXRUNTIME, name="nowhere", module="no_such_module")
@@ -37,6 +41,14 @@ pytestmark = [pytest.mark.process, pytest.mark.usefixtures("own_cache")]
 
 def _own_library(path: Path) -> Path:
     return write_library(path, architecture=architecture_of_this_python() or "")
+
+
+def _install_boards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every virtual board complete, with `python` as its Python."""
+    monkeypatch.setattr(VirtualBoard, "missing_parts", lambda _: [])
+    monkeypatch.setattr(VirtualBoard, "guest", lambda *_: Guest(("python",), {}))
+    monkeypatch.setattr(VirtualBoard, "machine", lambda _: LOCAL)
+    monkeypatch.setattr(resolve, "ensure_bytecode", lambda *_: None)
 
 
 def test_this_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,9 +128,45 @@ def test_rockchips_runtime_is_its_library(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_the_virtual_board_has_one_runtime() -> None:
     """Another runtime cannot be there, whatever else is wrong."""
-    words = "--runtime onnxruntime: vboard:rk3588 has Rockchip's runtime only. Leave out --runtime"
-    with pytest.raises(RuntimeMissing, match=re.escape(words)):
-        parse_target(Selection("vboard:rk3588"), _ONNXRUNTIME)
+    for text, entry, words in (
+        ("vboard:rk3588", _ONNXRUNTIME, "--runtime onnxruntime: vboard:rk3588 has RKNN only"),
+        ("vboard:rk3588", _TEFLON, "--runtime teflon: vboard:rk3588 has RKNN only"),
+        ("vboard:rocket", _RKNN, "--runtime rknn: vboard:rocket has Teflon only"),
+        ("vboard:rocket", _ONNXRUNTIME, "vboard:rocket has Teflon only. Leave out --runtime"),
+    ):
+        with pytest.raises(RuntimeMissing, match=re.escape(words)):
+            parse_target(Selection(text), entry)
+
+
+def test_the_virtual_board_of_the_mainline_driver(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is an RK3588 with Mesa's library and a limit of memory, and takes no library."""
+    with pytest.raises(
+        TargetError,
+        match=r"vboard:rocket is not ready \(the preload library for aarch64, the rocket-aarch64"
+        r" system.* missing\)\. Install it: reusebench board install --target vboard:rocket$",
+    ):
+        parse_target(Selection("vboard:rocket"), _TEFLON)
+    _install_boards(monkeypatch)
+    target = parse_target(Selection("vboard:rocket", npu_memory_bytes=2**29), _TEFLON)
+    assert (target.name, target.chip, target.architecture) == ("vboard:rocket", "rk3588", "aarch64")
+    assert (target.keeps_ledger, target.computes, target.npu_memory_limit_bytes) == (
+        True,
+        False,
+        2**29,
+    )
+    library = write_library(tmp_path / "library.so")
+    with pytest.raises(TargetError, match="vboard:rocket runs Mesa's library, not Rockchip's"):
+        parse_target(Selection("vboard:rocket", library), _TEFLON)
+
+
+def test_the_variables_of_the_mainline_driver() -> None:
+    """The preload library is told which driver it is; the adapter is told where the library is."""
+    variables = rocket_board().variables(2**29)
+    assert variables["REUSEBENCH_BOARD"] == "rocket"
+    assert variables["REUSEBENCH_NPU_MEMORY"] == "536870912"
+    assert variables["REUSEBENCH_TEFLON_LIBRARY"].endswith("/usr/lib/teflon/libteflon.so")
 
 
 @pytest.mark.parametrize(
@@ -172,9 +220,7 @@ def test_a_virtual_board_is_emulated_where_its_processor_is_another(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A library for this machine's processor runs without an emulator."""
-    monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
-    monkeypatch.setattr(resolve, "guest", lambda *_: Guest(("python",), {}))
-    monkeypatch.setattr(resolve, "ensure_bytecode", lambda *_: None)
+    _install_boards(monkeypatch)
     other = "aarch64" if architecture_of_this_python() == "armhf" else "armhf"
     for architecture, emulated in ((architecture_of_this_python() or "", False), (other, True)):
         library = write_library(tmp_path / f"{architecture}.so", architecture=architecture)
@@ -189,7 +235,7 @@ def test_a_virtual_board_is_emulated_where_its_processor_is_another(
 
 def test_a_limit_of_npu_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The virtual board and its target have it in bytes; other targets cannot be limited."""
-    monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
+    monkeypatch.setattr(VirtualBoard, "missing_parts", lambda _: [])
     library = _own_library(tmp_path / "library.so")
     target = parse_target(Selection("vboard:rk3588", library, 2**29), _RKNN)
     assert (target.environment["REUSEBENCH_NPU_MEMORY"], target.npu_memory_limit_bytes) == (
@@ -244,27 +290,25 @@ def test_a_virtual_board_finds_a_library(
     for version in ("1.5.2", "1.6.0", "2.3.2"):
         write_library(folder / f"{version}.so", version=version)
     write_library(folder / "mini.so", "librknnmrt", "2.3.2")
-    monkeypatch.setattr(resolve, "guest", lambda *_: Guest(("python",), {}))
-    monkeypatch.setattr(resolve, "ensure_bytecode", lambda *_: None)
+    _install_boards(monkeypatch)
 
     def chosen() -> str:
-        seen: list[RknnLibrary] = []
-        monkeypatch.setattr(resolve, "machine_of", seen.append)
+        seen: list[VirtualBoard] = []
+        monkeypatch.setattr(VirtualBoard, "machine", lambda board: seen.append(board))
         parse_target(Selection("vboard:rk3588"), _RKNN)
-        return seen[0].version
+        return seen[0].library.stem
 
-    monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
     assert chosen() == "2.3.2"
     assert capsys.readouterr().err == f"--rknn-library {folder / '2.3.2.so'}: librknnrt 2.3.2\n"
     monkeypatch.setattr(
-        resolve, "missing_parts", lambda library: ["qemu"] * (library.version == "2.3.2")
+        VirtualBoard, "missing_parts", lambda board: ["qemu"] * (board.library.stem == "2.3.2")
     )
     assert chosen() == "1.6.0"
-    monkeypatch.setattr(resolve, "missing_parts", lambda _: ["qemu"])
+    monkeypatch.setattr(VirtualBoard, "missing_parts", lambda _: ["qemu"])
     with pytest.raises(TargetError, match=r"board install --rknn-library .*/2\.3\.2\.so$"):
         chosen()
 
-    monkeypatch.setattr(resolve, "missing_parts", lambda _: [])
+    monkeypatch.setattr(VirtualBoard, "missing_parts", lambda _: [])
     monkeypatch.setenv("REUSEBENCH_RKNN_LIBRARY", str(folder / "1.5.2.so"))
     assert chosen() == "1.5.2"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -13,19 +15,17 @@ from pathlib import Path
 import pytest
 
 from reusebench.targets.errors import TargetError
+from reusebench.targets.machine import LOCAL
 from reusebench.targets.programs import NativeProgram
 from reusebench.targets.rknn_library import read_library
-from reusebench.targets.vboard import install
+from reusebench.targets.vboard import install, packages
+from reusebench.targets.vboard.catalogue import rknn_board, rknn_system
 from reusebench.targets.vboard.emulator import ensure_emulator, find_emulator, is_needed
-from reusebench.targets.vboard.folders import check_usable, sysroot, vboard_folder
-from reusebench.targets.vboard.guest import Guest
-from reusebench.targets.vboard.packages import PackageSource
-from reusebench.targets.vboard.root_file_system import (
-    ensure_system,
-    is_installed,
-    library_folders,
-    python_of,
-)
+from reusebench.targets.vboard.folders import check_usable, vboard_folder
+from reusebench.targets.vboard.loading import Guest
+from reusebench.targets.vboard.packages import PackageSource, PinnedPackage
+from reusebench.targets.vboard.root_file_system import RootFileSystem
+from reusebench.targets.vboard.virtual_board import VirtualBoard
 from tests.targets.library_files import write_library
 
 pytestmark = pytest.mark.process
@@ -37,21 +37,32 @@ _TOOLS = {
         """#!/bin/sh
         echo "$@" >> "$POOL/calls"
         cp "$APT_CONFIG" "$POOL/configuration"
+        [ ! -f suites.list ] || cp suites.list "$POOL"
+        if [ "$1" = indextargets ]; then cat "$POOL/sources"; exit; fi
         if [ "$1" = update ]; then echo "E: a mirror is out of reach" >&2; exit 100; fi
         shift
         for name in "$@"; do
-            case "$name" in -o | *=*) continue ;; esac
+            case "$name" in -*) continue ;; esac
+            name=${name%%=*}
             if [ ! -f "$POOL/$name.tar" ]; then
                 echo "E: Unable to locate package $name" >&2
                 exit 100
             fi
-            cp "$POOL/$name.tar" "$name.deb"
+            cp "$POOL/$name.tar" "${name}_1%3a2-1_arm.deb"
         done
     """
     ),
     "apt-cache": (
         """#!/bin/sh
-        cat "$POOL/$3.depends" 2>/dev/null
+        case "$1" in
+            madison) cat "$POOL/$2.versions" ;;
+            *) cat "$POOL/$3.depends" ;;
+        esac 2>/dev/null
+    """
+    ),
+    "dpkg": (
+        """#!/bin/sh
+        [ "$2" != "$4" ] && printf '%s\\n' "$4" "$2" | sort -C -V
     """
     ),
     "dpkg-deb": (
@@ -127,12 +138,13 @@ def _quiet(_step: str) -> None:
 
 def test_the_system_is_made_of_the_distributions_own_python(pool: Pool) -> None:
     """The release decides on the version and on names of libraries; unused files are not kept."""
-    ensure_system("armhf", None, _quiet)
-    system = sysroot("armhf")
-    assert is_installed("armhf")
-    assert python_of("armhf") == system / "usr/bin/python3.14"
+    board = rknn_system("armhf")
+    board.ensure(None, _quiet)
+    system = board.folder
+    assert board.is_installed()
+    assert board.python() == system / "usr/bin/python3.14"
     libraries = ("libc6", "zlib1g", "libffi9", "libexpat1t64", "libgcc-s1", "libstdc++6")
-    assert {path.name for path in library_folders("armhf")[0].iterdir()} == {
+    assert {path.name for path in board.library_folders()[0].iterdir()} == {
         f"{name}.so" for name in libraries
     }
     assert not (system / "usr/share").exists()
@@ -140,19 +152,19 @@ def test_the_system_is_made_of_the_distributions_own_python(pool: Pool) -> None:
     assert [path.name for path in (system / "usr/lib/python3.14").iterdir()] == ["os.py"]
     assert (system / "lib").resolve() == system.resolve() / "usr/lib"
     calls = pool.calls()
-    ensure_system("armhf", None, _quiet)
+    board.ensure(None, _quiet)
     assert pool.calls() == calls
     # A damaged root file system, and one with another layout, are made again.
     for stamp in ("", "{", "[]", '{"layout": 0}'):
         (system / "installed.json").write_text(stamp, encoding="ascii")
-        assert not is_installed("armhf")
-    ensure_system("armhf", None, _quiet)
-    assert is_installed("armhf")
+        assert not board.is_installed()
+    board.ensure(None, _quiet)
+    assert board.is_installed()
 
 
 def test_apt_works_for_the_other_architecture_in_folders_of_its_own(pool: Pool) -> None:
     """The host's lists, state and cache are neither read nor changed, and no file is left."""
-    ensure_system("aarch64", None, _quiet)
+    rknn_system("aarch64").ensure(None, _quiet)
     configuration = (pool.folder / "configuration").read_text(encoding="ascii")
     assert 'APT::Architecture "arm64";' in configuration
     assert configuration.count(str(vboard_folder())) == 5
@@ -166,13 +178,13 @@ def test_packages_that_are_not_offered(pool: Pool) -> None:
     with pytest.raises(
         TargetError, match=r"offer no .*libffi9.* for armhf \(Unable to locate package libffi9\)"
     ):
-        ensure_system("armhf", None, _quiet)
+        rknn_system("armhf").ensure(None, _quiet)
     (pool.folder / "python3-minimal.depends").unlink()
     with pytest.raises(
         TargetError,
         match=r"no python3-minimal for armhf \(a mirror is out of reach\).*--apt-sources FILE",
     ):
-        ensure_system("armhf", None, _quiet)
+        rknn_system("armhf").ensure(None, _quiet)
     assert [path.name for path in vboard_folder().iterdir()] == [".lock"]
 
 
@@ -181,10 +193,106 @@ def test_other_sources_replace_the_hosts(
 ) -> None:
     """A relative path starts in the caller's folder."""
     monkeypatch.chdir(tmp_path)
-    ensure_system("armhf", Path("ports.list"), _quiet)
+    rknn_system("armhf").ensure(Path("ports.list"), _quiet)
     configuration = (pool.folder / "configuration").read_text(encoding="ascii")
     assert f'Dir::Etc::sourcelist "{tmp_path}/ports.list";' in configuration
     assert 'Dir::Etc::sourceparts "-";' in configuration
+
+
+#: A system as that of the mainline driver, of the packages in the pool.
+_OF_SUITES = RootFileSystem(
+    "of-suites",
+    "armhf",
+    layout=1,
+    packages=("libstdc++6", PinnedPackage("mesa", "26.1-1~bpo13+1")),
+    suites=("trixie", "trixie-backports"),
+    unused=("usr/lib/python3*/unused*",),
+    files={"proc/cpuinfo": "four"},
+)
+
+
+@pytest.fixture
+def suites(pool: Pool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pool:
+    """Return the distribution, with the pinned package, on a machine with Debian's keys."""
+    keys = tmp_path / "keys.gpg"
+    keys.touch()
+    monkeypatch.setattr(packages, "_KEYRING", keys)
+    pool.add("mesa", ["usr/lib/mesa.so", "usr/lib/python3.14/unused.so"])
+    (pool.folder / "mesa.versions").write_text(
+        "mesa | 26.1-1~bpo13+1 | trixie-backports\nmesa | 25.0-1 | trixie\n"
+    )
+    (pool.folder / "sources").write_text(
+        "https://mirror/debian/ bookworm main\nhttps://mirror/debian/ bookworm-updates main\n"
+        "https://mirror/debian/ bookworm contrib\nhttps://other/ nodistro main\n"
+        "https://mirror/debian/ bookworm main\n"
+    )
+    return pool
+
+
+def test_a_system_of_other_suites_than_the_machines(suites: Pool) -> None:
+    """Its sources are the machine's address of Debian and Debian's keys, nothing else; versions are
+    recorded.
+    """
+    steps: list[str] = []
+    _OF_SUITES.ensure(None, steps.append)
+    keys = packages._KEYRING
+    assert (suites.folder / "suites.list").read_text().splitlines() == [
+        f"deb [signed-by={keys}] https://mirror/debian/ trixie main",
+        f"deb [signed-by={keys}] https://mirror/debian/ trixie-backports main",
+    ]
+    assert 'Dir::Etc::sourceparts "-";' in (suites.folder / "configuration").read_text()
+    assert suites.calls()[-1].endswith(" libstdc++6 mesa=26.1-1~bpo13+1")
+    system = _OF_SUITES.folder
+    assert "mesa 1:2-1" in json.loads((system / "installed.json").read_text())["packages"]
+    assert (system / "proc/cpuinfo").read_text() == "four"
+    assert [path.name for path in (system / "usr/lib/python3.14").iterdir()] == ["os.py"]
+    assert not [step for step in steps if "tried" in step]
+
+
+def test_a_later_version_than_the_one_that_was_tried(suites: Pool) -> None:
+    """It is taken, and said; an earlier one is refused, with what the sources must have."""
+    versions = suites.folder / "mesa.versions"
+    versions.write_text("mesa | 26.2-1~bpo13+1 | trixie-backports\nmesa | 25.0-1 | trixie\n")
+    steps: list[str] = []
+    _OF_SUITES.ensure(None, steps.append)
+    assert (
+        "mesa 26.1-1~bpo13+1, with which this was tried, is not there any more: 26.2-1~bpo13+1 is"
+        " taken"
+    ) in steps
+    shutil.rmtree(_OF_SUITES.folder)
+    for text, there in (("mesa | 25.0-1 | trixie\n", "; there is 25.0-1"), ("", "")):
+        versions.write_text(text)
+        with pytest.raises(
+            TargetError,
+            match=rf"offer no mesa 26\.1-1~bpo13\+1 or later{re.escape(there)} for armhf .*suites"
+            r" trixie and trixie-backports to a file.*--apt-sources FILE",
+        ):
+            _OF_SUITES.ensure(None, _quiet)
+    assert not _OF_SUITES.folder.exists()
+
+
+def test_a_machine_that_is_not_debian(suites: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sentences say what the file of sources must have, or how to get Debian's keys."""
+    monkeypatch.setattr(packages, "_KEYRING", suites.folder / "none.gpg")
+    with pytest.raises(TargetError, match="apt install debian-archive-keyring"):
+        _OF_SUITES.ensure(None, _quiet)
+    (suites.folder / "sources").write_text("https://archive/ubuntu/ noble main\n")
+    with pytest.raises(
+        TargetError,
+        match=r"have no address of Debian\. Write sources of Debian with the suites trixie and"
+        " trixie-backports to a file.*--apt-sources FILE",
+    ):
+        _OF_SUITES.ensure(None, _quiet)
+    _OF_SUITES.ensure(Path("debian.list"), _quiet)
+    assert _OF_SUITES.is_installed()
+
+
+def test_a_package_that_cannot_be_unpacked(pool: Pool) -> None:
+    """A full disk, for example: the reason is a sentence, and nothing is left."""
+    (pool.folder / "libc6.tar").write_text("no archive")
+    with pytest.raises(TargetError, match=r"libc6_.*\.deb cannot be unpacked: .*tar"):
+        rknn_system("armhf").ensure(None, _quiet)
+    assert [path.name for path in vboard_folder().iterdir()] == [".lock"]
 
 
 @pytest.mark.skipif(shutil.which("apt-get") is None, reason="no apt-get")
@@ -222,7 +330,7 @@ def test_a_machine_without_apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TargetError, match="has no apt-get and no apt-cache and no dpkg-deb"):
-        ensure_system("armhf", None, _quiet)
+        rknn_system("armhf").ensure(None, _quiet)
 
 
 @pytest.mark.skipif(not is_needed("armhf"), reason="this machine runs armhf itself")
@@ -285,15 +393,17 @@ def test_a_library_that_does_not_load_is_refused(
         "#!/bin/sh\necho first >&2\necho 'libfoo.so: not found' >&2\nexit 1\n", encoding="ascii"
     )
     script.chmod(0o755)
-    for name in ("ensure_sandbox", "ensure_system", "ensure_emulator", "ensure_bytecode"):
+    for name in ("ensure_sandbox", "ensure_emulator", "ensure_bytecode"):
         monkeypatch.setattr(install, name, lambda *_: None)
     monkeypatch.setattr(NativeProgram, "ensure", lambda *_: None)
-    monkeypatch.setattr(install, "guest", lambda *_: Guest((str(script),), {}))
+    monkeypatch.setattr(RootFileSystem, "ensure", lambda *_: None)
+    monkeypatch.setattr(VirtualBoard, "guest", lambda _: Guest((str(script),), {}))
+    monkeypatch.setattr(VirtualBoard, "machine", lambda _: LOCAL)
     library = read_library(write_library(tmp_path / "library.so"))
     with pytest.raises(
         TargetError, match=r"does not load on the virtual board: libfoo\.so: not found"
     ):
-        install.install(library, None, _quiet)
+        install.install(rknn_board(library), None, _quiet)
 
 
 @pytest.mark.parametrize("name", ["my cache", "a,b", "a:b"])

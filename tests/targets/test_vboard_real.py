@@ -24,8 +24,8 @@ from reusebench.targets.machine import Reach
 from reusebench.targets.rknn_library import RknnLibrary, find_libraries
 from reusebench.targets.sandbox import sandbox_problem
 from reusebench.targets.vboard.bytecode import ensure_bytecode
+from reusebench.targets.vboard.catalogue import rknn_board, rknn_system
 from reusebench.targets.vboard.emulator import is_needed
-from reusebench.targets.vboard.guest import guest, machine_of, missing_parts
 from tests.helpers.support import CHECKOUT, TIME_LIMIT_S
 from tests.targets.preload_support import Ended, live_bytes, read_ledger
 
@@ -63,7 +63,7 @@ def _libraries(kind: str) -> list[Any]:
 
 
 def _board(library: RknnLibrary, chip: str) -> Board:
-    missing = missing_parts(library)
+    missing = rknn_board(library).missing_parts()
     if missing:
         pytest.skip(
             f"the virtual board is not installed for {library.path.name}: {', '.join(missing)}"
@@ -115,11 +115,12 @@ def _run(
     words: Sequence[str] = (),
     **variables: str,
 ) -> Ended:
-    on_board = guest(board.chip, board.library)
+    virtual = rknn_board(board.library, board.chip)
+    on_board = virtual.guest()
     ledger = folder / "ledger.jsonl"
     ledger.unlink(missing_ok=True)
     files = [str(path) for path in models or (board.model,)]
-    command, environment = machine_of(board.library).confine(
+    command, environment = virtual.machine().confine(
         (*on_board.command, "-c", _HEAD + dedent(script), *files, *words),
         {**on_board.environment, "REUSEBENCH_LEDGER": str(ledger), **variables},
         Reach((str(CHECKOUT / "tests"), *files)),
@@ -296,7 +297,7 @@ def test_no_code_is_left_for_later_processes(board: Board, tmp_path: Path) -> No
         print("written", written)
     """
     if is_needed(board.library.architecture):
-        ensure_bytecode(board.library.architecture, lambda _: None)
+        ensure_bytecode(rknn_system(board.library.architecture), lambda _: None)
     ended = _run(board, script, tmp_path)
     assert "written 0" in ended.output, ended.errors
 

@@ -24,12 +24,14 @@ from reusebench.targets.programs import PRELOAD
 from reusebench.targets.protocol.base import PYTHON, C
 from reusebench.targets.resolve import check_chip, far_machine
 from reusebench.targets.rknn_library import architecture_of_this_python, read_library
+from reusebench.targets.vboard.catalogue import ROCKET, rknn_board, rocket_board
 from reusebench.targets.vboard.install import install as install_virtual_board
 
 __all__ = ["board"]
 
 _MIB = 1 << 20
 _LANGUAGES = {PYTHON: "Python", C: "C"}
+_ROCKET_TARGET = f"vboard:{ROCKET}"
 _ADDRESSES = "ssh:HOST, adb, adb:SERIAL, pipe:COMMAND or labgrid:PLACE"
 
 
@@ -123,6 +125,12 @@ def clean(name: str) -> None:
     "--chip", type=click.Choice(list(CHIPS)), help="Check that the library is for this chip."
 )
 @click.option(
+    "--target",
+    metavar=_ROCKET_TARGET,
+    help="Prepare the virtual board of the mainline kernel's driver, with Mesa's library and"
+    " LiteRT.",
+)
+@click.option(
     "--apt-sources",
     type=PATH,
     metavar="FILE",
@@ -130,25 +138,50 @@ def clean(name: str) -> None:
 )
 @json_option
 def install(
-    name: str | None, path: Path | None, chip: str | None, apt_sources: Path | None
+    name: str | None,
+    path: Path | None,
+    chip: str | None,
+    target: str | None,
+    apt_sources: Path | None,
 ) -> None:
-    """Prepare a board, given by name or address, or the virtual board for Rockchip's library."""
-    if (name is None) == (path is None):
+    """Prepare a board, given by name or address, or a virtual board."""
+    if [name, path, target].count(None) != 2:
         raise click.UsageError(
             f"give a board (its name, or {_ADDRESSES}), or for the virtual board --rknn-library"
-            " FILE"
+            f" FILE or --target {_ROCKET_TARGET}"
         )
+    if target not in (None, _ROCKET_TARGET):
+        raise click.UsageError(
+            f"--target {target}: the virtual board that has all it needs is {_ROCKET_TARGET}; for"
+            " vboard:CHIP give Rockchip's library, --rknn-library FILE, and for another board its"
+            " name without --target"
+        )
+    if chip and path is None:
+        raise click.UsageError("--chip goes with --rknn-library FILE: add it, or leave --chip out")
+    if apt_sources and name is not None:
+        raise click.UsageError("--apt-sources is for the virtual board: leave it out")
     if name is not None:
         _give([name], [*_prepared(far_machine(name)), f"--target {name} is ready"])
-        return
-    assert path is not None
+    elif path is not None:
+        _install_for_library(path, chip, apt_sources)
+    else:
+        _install_rocket(apt_sources)
+
+
+def _install_for_library(path: Path, chip: str | None, apt_sources: Path | None) -> None:
     library = read_library(path)
     if chip:
         check_chip(chip, library)
-    install_virtual_board(library, apt_sources, say)
+    install_virtual_board(rknn_board(library), apt_sources, say)
     targets = [f"vboard:{name}" for name in ([chip] if chip else library.chips())]
     name_of_library = f"{library.kind} {library.version} ({library.architecture})"
     _give(targets, [f"{name_of_library} runs on {', '.join(targets)}"])
+
+
+def _install_rocket(apt_sources: Path | None) -> None:
+    rocket = rocket_board()
+    versions = install_virtual_board(rocket, apt_sources, say)
+    _give([rocket.target], [f"Teflon {versions} runs on {rocket.target}"])
 
 
 @board.command()

@@ -23,7 +23,6 @@ from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 from reusebench.measured.runtimes.base import AdapterError
 from reusebench.measured.runtimes.rknn.device import device_nodes, driver_state, not_opened
 from reusebench.measured.runtimes.rknn.library_file import find_library, read_library
-from reusebench.measured.versions import MARK
 from reusebench.models import converters
 from reusebench.models.conversion.environments import PythonPackage
 from reusebench.samplers.host import LOCAL_HOST, Host, own_pid
@@ -33,13 +32,13 @@ from reusebench.system import processes
 from reusebench.system.package import python_command
 from reusebench.targets.boards import boards
 from reusebench.targets.chips import CHIPS, chip_of
-from reusebench.targets.interpreters import python_with, remedy
+from reusebench.targets.interpreters import printed_versions, python_with, remedy
 from reusebench.targets.programs import PRELOAD
 from reusebench.targets.resolve import far_machine
 from reusebench.targets.rknn_library import architecture_of_this_python
 from reusebench.targets.sandbox import sandbox_problem
+from reusebench.targets.vboard.catalogue import rknn_system, rocket_board
 from reusebench.targets.vboard.emulator import find_emulator, is_needed
-from reusebench.targets.vboard.root_file_system import is_installed
 
 __all__ = ["doctor", "runtime_versions"]
 
@@ -144,9 +143,7 @@ def _versions(entry: RuntimeEntry, python: str) -> tuple[str, str]:
     if done.returncode:
         reason = done.stderr.strip().rpartition("\n")[2]
         raise _NotImported(reason or f"its process ended with {done.returncode}")
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith(MARK))
-    _, python_version, version = line.split(" ", 2)
-    return python_version, version
+    return printed_versions(done.stdout)
 
 
 def runtime_versions() -> list[VersionRow]:
@@ -206,13 +203,14 @@ def _targets() -> Iterator[Part]:
     yield Part("python:PATH", True, "another Python")
     for architecture in _BOARD_ARCHITECTURES:
         system = not is_needed(architecture) or (
-            is_installed(architecture) and find_emulator(architecture) is not None
+            rknn_system(architecture).is_installed() and find_emulator(architecture) is not None
         )
         ready = system and PRELOAD.is_built(architecture)
         chips = [name for name, chip in CHIPS.items() if architecture in chip.architectures]
         remark = f"the virtual board for {architecture} libraries; CHIP: {', '.join(chips)}"
         remedy = "" if ready else ": reusebench board install --rknn-library FILE"
         yield Part("vboard:CHIP", ready, f"{remark}{remedy}")
+    yield _rocket_board()
     yield _sandbox()
     own = architecture_of_this_python()
     if own is None:
@@ -238,6 +236,17 @@ def _targets() -> Iterator[Part]:
         yield Part(
             name, True, f"{named.address}: reusebench doctor --target {name} says what is there"
         )
+
+
+def _rocket_board() -> Part:
+    board = rocket_board()
+    missing = board.missing_parts()
+    remark = "the virtual board of the mainline kernel's driver, for Teflon"
+    if missing:
+        remark += (
+            f"; {', '.join(missing)} missing: reusebench board install {board.install_options}"
+        )
+    return Part(board.target, not missing, remark)
 
 
 def _sandbox() -> Part:

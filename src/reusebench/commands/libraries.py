@@ -22,6 +22,7 @@ from reusebench.storage.runs import Run, read_run
 from reusebench.targets.errors import TargetError
 from reusebench.targets.resolve import Selection, check_chip, far_machine, is_far, parse_target
 from reusebench.targets.rknn_library import RknnLibrary, find_libraries
+from reusebench.targets.vboard.catalogue import rknn_board
 from reusebench.targets.vboard.install import install as install_virtual_board
 
 __all__ = ["libraries"]
@@ -165,7 +166,7 @@ def _measure(library: RknnLibrary, target: str, storage: Path, options: Sequence
     """Run pytest with the library, and return the result."""
     if target.startswith(_VIRTUAL):
         try:
-            install_virtual_board(library, None, say)
+            install_virtual_board(rknn_board(library), None, say)
         except TargetError as error:
             return _Ended(library, str(error), is_good=False)
     selection = ["--runtime", "rknn", "--target", target, "--rknn-library", str(library.path)]

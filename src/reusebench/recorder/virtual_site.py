@@ -31,7 +31,7 @@ class VirtualSite(LocalSite):
     @property
     def architecture(self) -> str:
         """The architecture of its programs."""
-        return self._board.library.architecture
+        return self._board.board.architecture
 
     def facts(self) -> dict[str, Any]:
         """Return the facts."""

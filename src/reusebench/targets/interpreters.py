@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 from reusebench.measured.runtimes import RuntimeEntry, available
+from reusebench.measured.versions import MARK
 from reusebench.models import converter_of
 from reusebench.models.conversion.environments import ConverterEnvironment
 from reusebench.system import processes
 
-__all__ = ["finds_runtime", "interpreter_problem", "python_with", "remedy"]
+__all__ = ["finds_runtime", "interpreter_problem", "printed_versions", "python_with", "remedy"]
 
 #: Programs that print nothing and exit with 0 for yes.
 _RUNS_THE_DRIVER = "import sys; sys.exit(sys.version_info < (3, 8))"
@@ -67,6 +68,13 @@ def interpreter_problem(interpreter: str) -> str | None:
         return "it is not Python 3.8 or later"
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"it does not run ({error})"
+
+
+def printed_versions(output: str) -> tuple[str, str]:
+    """Return the versions of Python and of a runtime from the output of measured.versions."""
+    (line,) = (line for line in output.splitlines() if line.startswith(MARK))
+    _, python_version, version = line.split(" ", 2)
+    return python_version, version
 
 
 def _exit_code(interpreter: str, code: str, *arguments: str) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from reusebench.measured.runtimes import RuntimeEntry
+from reusebench.measured.runtimes import RuntimeEntry, find_runtime
 from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE, find_library
 from reusebench.samplers.host import LOCAL_HOST
 from reusebench.system.cache import cache_root
@@ -40,9 +40,10 @@ from reusebench.targets.rknn_library import (
 from reusebench.targets.sandbox import sandbox_problem
 from reusebench.targets.target import THIS_INTERPRETER, Target
 from reusebench.targets.vboard.bytecode import ensure_bytecode
+from reusebench.targets.vboard.catalogue import ROCKET, rknn_board, rocket_board
 from reusebench.targets.vboard.emulator import is_needed
-from reusebench.targets.vboard.guest import guest, guest_program, machine_of, missing_parts
 from reusebench.targets.vboard.user_program import UserBoard, architecture_for
+from reusebench.targets.vboard.virtual_board import VirtualBoard
 
 __all__ = [
     "Selection",
@@ -127,7 +128,7 @@ def with_library(selection: Selection) -> Selection:
     if not fitting:
         return selection
 
-    ready = [library for library in fitting if not missing_parts(library)]
+    ready = [library for library in fitting if not rknn_board(library).missing_parts()]
     library = (ready or fitting)[-1]
     _show_step(f"--rknn-library {library.path}: {library.kind} {library.version}")
     return replace(selection, rknn_library=library.path)
@@ -210,9 +211,10 @@ def _with_native_driver(
     environment = local.environment
     command: tuple[str, ...] = (str(program),)
     if not local.computes:
-        board = guest_program(program, local.chip or "", library, selection.npu_memory_bytes)
-        command = board.command
-        environment = board.environment
+        board = rknn_board(library, local.chip)
+        guest = board.guest_program(program, selection.npu_memory_bytes)
+        command = guest.command
+        environment = guest.environment
     environment = {**environment, LIBRARY_VARIABLE: str(library.path)}
     return replace(
         local, command=command, environment=environment, protocol=C_PROTOCOL, decodes=False
@@ -230,7 +232,8 @@ def check_chip(name: str, library: RknnLibrary | None) -> RknnLibrary:
     """Return the library if it is for the chip; raise TargetError if it is not, or is missing."""
     if name not in CHIPS:
         raise TargetError(
-            f"there is no chip {name!r}; valid for the virtual board: {', '.join(CHIPS)}"
+            f"there is no chip {name!r}; valid for the virtual board: {', '.join(CHIPS)}, and"
+            f" {ROCKET} for the mainline kernel's driver of the rk3588"
         )
     runtime = CHIPS[name].runtime
     if library is None:
@@ -298,42 +301,56 @@ def _not_usable(path: str, reason: str) -> TargetError:
 
 
 def _virtual_board(
-    chip: str, library: RknnLibrary | None, entry: RuntimeEntry, npu_memory_bytes: int | None
+    name: str, library: RknnLibrary | None, entry: RuntimeEntry, npu_memory_bytes: int | None
 ) -> Target:
-    if entry.module is not None:
+    runtime = find_runtime("teflon" if name == ROCKET else "rknn")
+    if entry.name != runtime.name:
         raise RuntimeMissing(
-            f"--runtime {entry.name}: vboard:{chip} has Rockchip's runtime only. Leave out"
-            " --runtime or --target"
+            f"--runtime {entry.name}: vboard:{name} has {runtime.title} only. Leave out --runtime"
+            " or --target"
         )
-    library = check_chip(chip, library)
-    _check_parts(library)
-    board = guest(chip, library, npu_memory_bytes)
+    board = _named_board(name, library)
+    _check_parts(board)
+    guest = board.guest(npu_memory_bytes)
     return Target(
-        f"vboard:{chip}",
-        (*board.command, str(START)),
-        environment=board.environment,
-        chip=chip,
-        architecture=library.architecture,
+        board.target,
+        (*guest.command, str(START)),
+        environment=guest.environment,
+        chip=board.chip,
+        architecture=board.architecture,
         keeps_ledger=True,
         computes=False,
         decodes=False,
-        emulated=is_needed(library.architecture),
+        emulated=is_needed(board.architecture),
         npu_memory_limit_bytes=npu_memory_bytes,
         exposure=sandbox_problem(),
-        machine=machine_of(library),
+        machine=board.machine(),
     )
 
 
-def _check_parts(library: RknnLibrary) -> None:
-    """Raise TargetError if the virtual board lacks a part that the library needs."""
-    missing = missing_parts(library)
+def _named_board(name: str, library: RknnLibrary | None) -> VirtualBoard:
+    """Return the board; raise TargetError if there is none, or if the library is not for it."""
+    if name != ROCKET:
+        return rknn_board(check_chip(name, library), name)
+    if library is not None:
+        raise TargetError(
+            f"--rknn-library {library.path}: vboard:{name} runs Mesa's library, not Rockchip's."
+            f" Leave it out, or take --target vboard:CHIP, with CHIP one of"
+            f" {', '.join(library.chips())}"
+        )
+    return rocket_board()
+
+
+def _check_parts(board: VirtualBoard) -> None:
+    """Raise TargetError if the virtual board lacks a part."""
+    missing = board.missing_parts()
     if missing:
         raise TargetError(
-            f"the virtual board is not ready for this library ({', '.join(missing)} missing). "
-            f"Install it: reusebench board install --rknn-library {library.path}"
+            f"{board.target} is not ready ({', '.join(missing)} missing). Install it:"
+            f" reusebench board install {board.install_options}"
         )
-    if is_needed(library.architecture):  # again after an update of this package
-        ensure_bytecode(library.architecture, _show_step)
+    if board.system is not None:  # again after an update of this package
+        ensure_bytecode(board.system, _show_step)
 
 
 def user_board(
@@ -341,27 +358,29 @@ def user_board(
 ) -> UserBoard:
     """Return the virtual board that runs a user's program; raise TargetError if none can.
 
-    Without a library, it is the newest one here for the chip and the program's architecture.
+    Without a library, Rockchip's is the newest one here for the chip and the program's
+    architecture.
     """
-    chip = target.partition(":")[2]
-    if chip not in CHIPS:
-        check_chip(chip, library)
+    name = target.partition(":")[2]
+    if name not in (*CHIPS, ROCKET):
+        check_chip(name, library)
     architecture = architecture_for(words[0])
-    if architecture and architecture not in CHIPS[chip].architectures:
+    architectures = CHIPS[name].architectures if name in CHIPS else ("aarch64",)
+    if architecture and architecture not in architectures:
         raise TargetError(
-            f"{words[0]}: this is a program for {architecture}, and {chip} runs programs for"
-            f" {' and '.join(CHIPS[chip].architectures)} alone. Compile it for these"
+            f"{words[0]}: this is a program for {architecture}, and {name} runs programs for"
+            f" {' and '.join(architectures)} alone. Compile it for these"
         )
-    if library is None:
-        library = _newest_library(chip, architecture)
-    library = check_chip(chip, library)
-    if architecture is not None and library.architecture != architecture:
+    if library is None and name in CHIPS:
+        library = _newest_library(name, architecture)
+    board = _named_board(name, library)
+    if library is not None and architecture not in (None, library.architecture):
         raise TargetError(
             f"--rknn-library {library.path}: it is for {library.architecture}, and {words[0]} is"
             f" for {architecture}. Name the library that belongs to the program"
         )
-    _check_parts(library)
-    return UserBoard(chip, library, reach)
+    _check_parts(board)
+    return UserBoard(board, reach)
 
 
 def _newest_library(chip: str, architecture: str | None) -> RknnLibrary | None:
@@ -369,7 +388,7 @@ def _newest_library(chip: str, architecture: str | None) -> RknnLibrary | None:
     fitting = [library for library in find_libraries() if chip in library.chips()]
     for wanted in (architecture,) if architecture else CHIPS[chip].architectures:
         of_architecture = [library for library in fitting if library.architecture == wanted]
-        ready = [library for library in of_architecture if not missing_parts(library)]
+        ready = [library for library in of_architecture if not rknn_board(library).missing_parts()]
         if of_architecture:
             return (ready or of_architecture)[-1]
     return None

@@ -27,8 +27,9 @@ from reusebench.targets.measured_process import MeasuredRun, interface_of
 from reusebench.targets.programs import DRIVER, UCLIBC, uclibc_preload
 from reusebench.targets.rknn_library import RknnLibrary, read_library
 from reusebench.targets.target import Target
+from reusebench.targets.vboard.catalogue import rknn_board
 from reusebench.targets.vboard.emulator import find_emulator
-from reusebench.targets.vboard.guest import Guest, guest, guest_program, missing_parts
+from reusebench.targets.vboard.loading import Guest
 from tests.helpers.support import TIME_LIMIT_S, walk
 from tests.targets.native.drift import (
     SCHEDULE,
@@ -99,7 +100,7 @@ class Board:
 
     def __init__(self, library: RknnLibrary, form: str, folder: Path) -> None:
         missing = [
-            *missing_parts(library),
+            *rknn_board(library).missing_parts(),
             *([] if DRIVER.is_built(form) else [f"the driver in C for {form}"]),
         ]
         if missing:
@@ -134,8 +135,9 @@ class Board:
         self, npu_memory_bytes: int | None = None, **environment: str
     ) -> tuple[Target, Target]:
         """Return the targets of the Python driver and of the C driver."""
-        python = guest(self._chip, self._library, npu_memory_bytes)
-        native = guest_program(DRIVER.path(self._form), self._chip, self._library, npu_memory_bytes)
+        board = rknn_board(self._library, self._chip)
+        python = board.guest(npu_memory_bytes)
+        native = board.guest_program(DRIVER.path(self._form), npu_memory_bytes)
         if self._form == UCLIBC:
             native = self._on_uclibc(native)
         variables = {**python.environment, **environment}

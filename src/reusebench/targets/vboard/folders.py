@@ -7,7 +7,7 @@ from pathlib import Path
 from reusebench.system.cache import cache_root
 from reusebench.targets.errors import TargetError
 
-__all__ = ["check_usable", "fetched_emulator", "sysroot", "vboard_folder"]
+__all__ = ["check_usable", "fetched_emulator", "vboard_folder"]
 
 #: Characters that separate paths in the variables of the loader and in qemu's options.
 _SEPARATORS = set(" ,:;")
@@ -16,11 +16,6 @@ _SEPARATORS = set(" ,:;")
 def vboard_folder() -> Path:
     """Return the folder that all virtual boards share."""
     return cache_root() / "vboard"
-
-
-def sysroot(architecture: str) -> Path:
-    """Return the root file system of the architecture."""
-    return vboard_folder() / f"system-{architecture}"
 
 
 def fetched_emulator(name: str) -> Path:

@@ -13,17 +13,10 @@ from pathlib import Path
 from reusebench.system.cache import locked, scratch_folder
 from reusebench.targets.errors import TargetError
 from reusebench.targets.machine import Reach
-from reusebench.targets.rknn_library import RknnLibrary, architecture_of
+from reusebench.targets.rknn_library import architecture_of
 from reusebench.targets.vboard.bytecode import bytecode_folder
-from reusebench.targets.vboard.emulator import is_needed
-from reusebench.targets.vboard.folders import sysroot, vboard_folder
-from reusebench.targets.vboard.guest import (
-    board_variables,
-    loader_variables,
-    machine_of,
-    started_by_loader,
-)
-from reusebench.targets.vboard.root_file_system import python_of
+from reusebench.targets.vboard.folders import vboard_folder
+from reusebench.targets.vboard.virtual_board import VirtualBoard
 
 __all__ = ["UserBoard", "architecture_for"]
 
@@ -72,8 +65,7 @@ def _program(word: str) -> Path:
 class UserBoard:
     """A virtual board for users' programs. No part of it may be missing."""
 
-    chip: str
-    library: RknnLibrary
+    board: VirtualBoard
     #: Files that a program needs besides its folder and those that its command line names.
     reach: Reach
 
@@ -85,21 +77,19 @@ class UserBoard:
         Libraries that `variables` preloads come before the board's own.
         """
         root = self._root()
-        loader = loader_variables(self.library)
+        loader = self.board.loader_variables()
         loader["LD_LIBRARY_PATH"] = _joined(str(root / "usr/lib"), loader.get("LD_LIBRARY_PATH"))
         others = dict(variables)
         for name in loader:
             own = others.pop(name, None) or os.environ.get(name)
             loader[name] = _joined(own, loader[name])
-        environment = {**others, **board_variables(self.chip, self.library)}
-        guest = started_by_loader(
-            self._guest_words(words), self.library.architecture, environment, loader, root
-        )
+        environment = {**others, **self.board.variables()}
+        guest = self.board.started(self._guest_words(words), environment, loader, root)
         packages = others.get("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
         named = _readable(words, packages.split(":"))
         readable = (str(root), *named, *self.reach.readable, *reach.readable)
         writable = (*self.reach.writable, *reach.writable)
-        return machine_of(self.library).confine(
+        return self.board.machine().confine(
             guest.command, guest.environment, Reach(readable, writable)
         )
 
@@ -107,20 +97,19 @@ class UserBoard:
         first, *rest = words
         if not _is_python(first):
             return (str(_program(first)), *rest)
-        architecture = self.library.architecture
-        if not is_needed(architecture):
+        system = self.board.system
+        if system is None:
             return tuple(words)
-        cache = f"pycache_prefix={bytecode_folder(architecture)}"
+        cache = f"pycache_prefix={bytecode_folder(system)}"
         script = [first] if first.endswith(".py") else []
-        return (str(python_of(architecture)), *_PYTHON_OPTIONS, "-X", cache, *script, *rest)
+        return (str(system.python()), *_PYTHON_OPTIONS, "-X", cache, *script, *rest)
 
     def _root(self) -> Path:
-        """Return the board's root: the architecture's, with the library and the chip's name."""
-        system = sysroot(self.library.architecture)
-        name = f"{self.library.kind}.so"
-        identity = f"{system}\0{self.library.path}\0{self.chip}"
+        """Return the board's root: its system's, with the library and the chip's name."""
+        board = self.board
+        identity = f"{board.system and board.system.folder}\0{board.library}\0{board.name}"
         digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
-        folder = vboard_folder() / f"board-{self.library.architecture}-{digest}"
+        folder = vboard_folder() / f"board-{board.architecture}-{digest}"
         if folder.is_dir():
             return folder
         with locked(folder), scratch_folder(vboard_folder()) as space:
@@ -129,20 +118,24 @@ class UserBoard:
             new = space / "new"
             libraries = new / "usr/lib"
             libraries.mkdir(parents=True)
-            if is_needed(self.library.architecture):
-                _link_all(system, new, without=("usr",))
+            if board.system is not None:
+                system = board.system.folder
+                _link_all(system, new, without=("usr", "proc"))
                 _link_all(system / "usr", new / "usr", without=("lib",))
-                _link_all(system / "usr/lib", libraries, without=(name,))
-            (libraries / name).symlink_to(self.library.path)
+                _link_all(system / "usr/lib", libraries, without=(board.library_name,))
+                (new / "proc").mkdir()
+                _link_all(system / "proc", new / "proc")
+            if board.library_name is not None:
+                (libraries / board.library_name).symlink_to(board.library)
             compatible = new / _COMPATIBLE
-            compatible.parent.mkdir(parents=True)
-            compatible.write_bytes(f"reusebench,virtual\0rockchip,{self.chip}\0".encode())
+            compatible.parent.mkdir(parents=True, exist_ok=True)
+            compatible.write_bytes(f"reusebench,virtual\0rockchip,{board.chip}\0".encode())
             new.rename(folder)
         return folder
 
 
-def _link_all(source: Path, folder: Path, without: Sequence[str]) -> None:
-    for path in source.iterdir():
+def _link_all(source: Path, folder: Path, without: Sequence[str | None] = ()) -> None:
+    for path in source.glob("*"):
         if path.name not in without:
             (folder / path.name).symlink_to(path)
 
