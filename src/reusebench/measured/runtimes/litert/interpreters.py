@@ -28,7 +28,14 @@ from reusebench.measured.runtimes.litert.binding import refusal
 from reusebench.measured.runtimes.litert.options import CpuOptions, options_of
 from reusebench.measured.runtimes.litert.tensors import PICTURE_DIMENSIONS, filled_input
 
-__all__ = ["InterpreterTensors", "checked", "interface_of", "opened", "prepared_tensors"]
+__all__ = [
+    "InterpreterTensors",
+    "check_sizes",
+    "checked",
+    "interface_of",
+    "opened",
+    "prepared_tensors",
+]
 
 _RESOLVERS = {
     CpuOptions().kernel_mode: OpResolverType.AUTO,
@@ -129,6 +136,17 @@ def prepared_tensors(
             interpreter.resize_tensor_input(tensor.number, shape)
     checked(model, interpreter.allocate_tensors)
     return InterpreterTensors(interpreter, inputs, zero_copy)
+
+
+def check_sizes(interpreter: Any, inputs: Inputs) -> None:
+    """Raise NotSupported if an input needs another size than the interpreter was made with."""
+    made = {detail["index"]: detail["shape"] for detail in interpreter.get_input_details()}
+    for tensor in _tensors(interpreter, "input"):
+        needed = data_for(tensor.declared, inputs).shape
+        if needed != tuple(made[tensor.number]):
+            sizes = {"needed": needed, "made": made[tensor.number]}
+            texts = {name: "x".join(map(str, shape)) for name, shape in sizes.items()}
+            raise NotSupported("teflon_fixed_sizes", tensor=tensor.declared.name, **texts)
 
 
 def interface_of(model: str) -> Interface:

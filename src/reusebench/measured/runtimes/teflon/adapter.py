@@ -15,6 +15,7 @@ import threading
 from typing import Any, Optional
 
 import ai_edge_litert
+import numpy as np
 from ai_edge_litert.interpreter import load_delegate
 
 from reusebench.measured.runtimes.arrays import ContextOfTensors
@@ -26,26 +27,31 @@ from reusebench.measured.runtimes.base import (
     Interface,
     Memory,
     NotSupported,
+    Placement,
     Runtime,
     RuntimeContext,
 )
-from reusebench.measured.runtimes.library_words import last_words
 from reusebench.measured.runtimes.litert.interpreters import (
     InterpreterTensors,
+    check_sizes,
     checked,
     interface_of,
     opened,
     prepared_tensors,
 )
+from reusebench.measured.runtimes.teflon import device
 from reusebench.measured.runtimes.teflon.library_file import (
     LIBRARY_VARIABLE,
     find_library,
     version_of,
 )
+from reusebench.measured.runtimes.teflon.placement import Delegation
 
 __all__ = ["TeflonContext", "TeflonRuntime", "open_runtime"]
 
 _TITLE = "Teflon"
+#: Types of the elements of tensors on the NPU.
+_TYPES_OF_NPU = ("int8", "uint8")
 
 
 class _Delegated:
@@ -56,9 +62,30 @@ class _Delegated:
         self.given = inputs
         self.delegate = delegate
         self.interpreter = opened(model, memory, [delegate])
+        self._delegation = Delegation(self.interpreter)
+        self._check_types()
+        # LiteRT gives the delegate its operators when it makes the interpreter. Mesa keeps their
+        # sizes if an input is resized later, without an error.
+        check_sizes(self.interpreter, inputs)
         self.tensors = prepared_tensors(model, self.interpreter, inputs, memory.zero_copy)
         #: Held during an inference, with the tensors of one thread.
         self.lock = threading.Lock()
+
+    def placement(self) -> Placement:
+        """Return which operators the delegate has taken."""
+        return self._delegation.placement(self.interpreter)
+
+    def _check_types(self) -> None:
+        """Raise NotSupported if the NPU got tensors that Mesa does not understand.
+
+        Its driver rocket takes convolutions without a look at the type of their elements (26.1.6):
+        floats are read as bytes, and outputs are wrong without an error.
+        """
+        written = self._delegation.written()
+        for tensor in self.interpreter.get_tensor_details():
+            kind = np.dtype(tensor["dtype"]).name
+            if tensor["index"] in written and kind not in _TYPES_OF_NPU:
+                raise NotSupported("teflon_not_quantised", tensor=tensor["name"], type=kind)
 
 
 class TeflonContext(ContextOfTensors[InterpreterTensors]):
@@ -82,6 +109,10 @@ class TeflonContext(ContextOfTensors[InterpreterTensors]):
         with delegated.lock:
             self._tensors.run(lambda: checked(delegated.model, delegated.interpreter.invoke))
 
+    def placement(self) -> Placement:
+        """Return which operators the delegate has taken."""
+        return self.delegated.placement()
+
     def renew_io(self) -> None:
         """Make new arrays, and fill them or the tensors in place again."""
         delegated = self.delegated
@@ -104,12 +135,11 @@ class TeflonRuntime(Runtime):
             raise AdapterError("teflon_library_missing", variable=LIBRARY_VARIABLE)
         self._library = library
         try:
-            mesa = version_of(library)
+            self._mesa = version_of(library)
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise AdapterError("teflon_not_loaded", library=library, lines=reason) from None
-        litert = f"LiteRT {ai_edge_litert.__version__}"
-        self.version = f"{mesa} ({litert})" if mesa else f"({litert})"
+            words = error.strerror or str(error)
+            raise AdapterError("teflon_not_loaded", library=library, lines=words) from None
+        self.version = f"{self._mesa or ''} (LiteRT {ai_edge_litert.__version__})".strip()
 
     def interface(self, model: str) -> Interface:
         """Return the tensors of the file's first signature; the delegate does not change them."""
@@ -151,10 +181,13 @@ class TeflonRuntime(Runtime):
         """Return a new delegate, which opens the device."""
         try:
             return load_delegate(self._library)
-        except (OSError, ValueError) as error:
-            lines = [*str(error).splitlines(), *last_words().splitlines()[-1:]]
-            words = " | ".join(filter(None, map(str.strip, lines)))
-            raise AdapterError("teflon_not_loaded", library=self._library, lines=words) from None
+        except OSError as error:  # no library, or one that the loader does not take
+            raise AdapterError(
+                "teflon_not_loaded", library=self._library, lines=str(error)
+            ) from None
+        except ValueError:  # the library's word for a delegate that it does not make
+            message = device.reason(self._mesa)
+            raise AdapterError(message.code, **message.values) from None
 
 
 def open_runtime() -> Runtime:
