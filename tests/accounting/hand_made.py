@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reusebench.accounting.attribution import WEIGHT_REGISTER
 from reusebench.accounting.ledger import Buffer, Ledger, Read, Submit
 from reusebench.accounting.ledger import Mapping as Addresses
+from reusebench.accounting.rocket import WEIGHT_REGISTER
 from reusebench.measured.plan import Context, Model, Plan, Step
 from reusebench.measured.runtimes.base import Allocation
 from reusebench.targets.barriers import BarrierReading, StepData

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, Optional
 
 import msgspec
@@ -11,6 +11,7 @@ from reusebench.accounting.attribution import BufferPart, application_buffers, a
 from reusebench.accounting.domains import DomainUse, domain_uses
 from reusebench.accounting.ledger import Ledger
 from reusebench.accounting.reported import reported_memory
+from reusebench.accounting.rocket import ROCKET
 from reusebench.accounting.sharing import Finding, Shared, find_wrong_reads, shared_parts
 from reusebench.accounting.sizes import COMPONENTS, ContextMemory
 from reusebench.measured.plan import Plan
@@ -67,7 +68,7 @@ def account_of_ledger(
         findings.append(Finding("leak", None, None, None, left_bytes))
     return Account(
         source="ledger",
-        contexts=tuple(_memory_of(parts, context) for context in range(len(plan.contexts))),
+        contexts=tuple(_memories(plan, parts, ledger)),
         unattributed_bytes=sum(part.size_bytes for part in parts if part.context is None),
         total_bytes=ledger.live_bytes(steady.at_ns),
         peak_bytes=ledger.peak_bytes(),
@@ -124,9 +125,14 @@ def _application_buffers(
         )
 
 
-def _memory_of(parts: Sequence[BufferPart], context: int) -> ContextMemory:
-    sizes = {component: 0 for component in COMPONENTS if component != "biases"}
-    for part in parts:
-        if part.context == context:
-            sizes[part.component] += part.size_bytes
-    return ContextMemory(**{f"{component}_bytes": size for component, size in sizes.items()})
+def _memories(plan: Plan, parts: Sequence[BufferPart], ledger: Ledger) -> Iterator[ContextMemory]:
+    """Yield the memory of each context; only rocket's ledger tells biases from weights."""
+    components = set(COMPONENTS)
+    if all(buffer.source != ROCKET for buffer in ledger.buffers.values()):
+        components.discard("biases")
+    for context in range(len(plan.contexts)):
+        sizes = dict.fromkeys(components, 0)
+        for part in parts:
+            if part.context == context:
+                sizes[part.component] += part.size_bytes
+        yield ContextMemory(**{f"{component}_bytes": size for component, size in sizes.items()})

@@ -10,14 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reusebench.accounting.ledger import Buffer, Ledger
+from reusebench.accounting.rocket import ROCKET, WEIGHT_REGISTER, rocket_components
 from reusebench.measured.plan import INTERNAL, LOAD, WEIGHTS, Context, Plan
 from reusebench.targets.barriers import BarrierReading
 
-__all__ = ["WEIGHT_REGISTER", "BufferPart", "application_buffers", "attribute", "owners"]
-
-#: Register with the address of the weights (CNA_DCOMP_ADDR0, as the runtime's register commands
-#: show).
-WEIGHT_REGISTER = "0x1110"
+__all__ = ["BufferPart", "application_buffers", "attribute", "owners"]
 
 #: Register with the address of a list of register commands.
 _COMMANDS_REGISTER = "0x0010"
@@ -63,6 +60,7 @@ def attribute(
 ) -> list[BufferPart]:
     """Return the parts of all live buffers; they add up to the ledger's total at that time."""
     makers = owners(barriers, ledger)
+    used_as = rocket_components(ledger)
     parts = []
     buffers_of: dict[int, list[Buffer]] = {}
     for buffer in ledger.live(at_ns):
@@ -71,6 +69,9 @@ def attribute(
         # A context beyond the plan's is the one that did not fit.
         if context is None or context >= len(plan.contexts):
             parts.append(BufferPart(buffer.number, None, "other", buffer.size_bytes))
+        elif buffer.source == ROCKET:
+            component = used_as.get(buffer.number, "other")
+            parts.append(BufferPart(buffer.number, context, component, buffer.size_bytes))
         else:
             buffers_of.setdefault(context, []).append(buffer)
 

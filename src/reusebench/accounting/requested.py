@@ -17,6 +17,7 @@ __all__ = ["PARTS", "requested_sizes"]
 PARTS = (
     "task_list",
     "weights",
+    "biases",
     "other",
     "register_commands",
     "task_list_copy",

@@ -8,8 +8,9 @@ from typing import Optional
 
 import msgspec
 
-from reusebench.accounting.attribution import WEIGHT_REGISTER, BufferPart, owners
-from reusebench.accounting.ledger import Ledger, Read
+from reusebench.accounting.attribution import BufferPart, owners
+from reusebench.accounting.ledger import Ledger, Read, Submit
+from reusebench.accounting.rocket import WEIGHT_REGISTER
 from reusebench.accounting.sizes import COMPONENTS
 from reusebench.measured.plan import LOAD, SHARED_CONTEXT, Plan
 from reusebench.targets.barriers import BarrierReading
@@ -122,11 +123,19 @@ def _owners(barriers: Sequence[BarrierReading], ledger: Ledger) -> dict[int, int
 
 
 def _reads(owner_of: dict[int, int | None], ledger: Ledger) -> Iterator[tuple[int, Read]]:
-    """Yield every read with the context that owns the task list."""
+    """Yield every read with the context that made the submit."""
     for submit in ledger.submits:
-        context = owner_of.get(submit.task_buffer)
+        context = _submitter(submit, owner_of)
         if context is not None:
             yield from ((context, read) for read in submit.reads)
+
+
+def _submitter(submit: Submit, owner_of: dict[int, int | None]) -> int | None:
+    """Return the context that owns the task list or, if no buffer has it, the commands."""
+    for number in (submit.task_buffer, *submit.registers):
+        if number:
+            return owner_of.get(number)
+    return None
 
 
 def _judge(plan: Plan, context: int, read: Read, owner_of: dict[int, int | None]) -> str | None:
@@ -159,7 +168,7 @@ def _not_shared(plan: Plan, owner_of: dict[int, int | None], ledger: Ledger) -> 
     #: Key: context with submits; value: owners of the weights that it reads.
     weight_owners: dict[int | None, set[int | None]] = defaultdict(set)
     for submit in ledger.submits:
-        owners_read = weight_owners[owner_of.get(submit.task_buffer)]
+        owners_read = weight_owners[_submitter(submit, owner_of)]
         for read in submit.reads:
             if read.register == WEIGHT_REGISTER:
                 owners_read.add(owner_of.get(read.buffer))
