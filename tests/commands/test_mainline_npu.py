@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from reusebench.commands import doctor
-from reusebench.commands.mainline_npu import LIBRARIES, mainline_parts
+from reusebench.commands.mainline_npu import mainline_parts, not_usable
 from reusebench.commands.parts import Part
+from reusebench.measured.runtimes.teflon.library_file import USUAL_PATHS
 from reusebench.samplers.host import LocalHost
 
 _RELEASE = {"proc/sys/kernel/osrelease": "6.18.3\n"}
 _ROCKET = {**_RELEASE, "sys/class/accel/accel0/device/uevent": "MODALIAS=platform:rknn\n"}
-_DEBIANS = LIBRARIES[0].lstrip("/")
+_DEBIANS = USUAL_PATHS[0].lstrip("/")
 
 
 def _package(version: str, status: str = "install ok installed") -> dict[str, str]:
@@ -31,7 +32,7 @@ def _parts(
     for path, text in tree.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
-    parts = mainline_parts(LocalHost(root), lambda _: can_open, LIBRARIES, chip)
+    parts = mainline_parts(LocalHost(root), lambda _: can_open, USUAL_PATHS, chip)
     return {part.name: part for part in parts}
 
 
@@ -91,3 +92,12 @@ def test_rights_of_a_node_are_looked_at_alone(tmp_path: Path) -> None:
     assert not doctor._may_open(str(pipe))
     pipe.mkdir()
     assert doctor._may_open(str(pipe))
+
+
+def test_a_runtime_that_runs_nothing(tmp_path: Path) -> None:
+    """Without such an NPU, or with a node that is others', Teflon runs nothing."""
+    host = LocalHost(tmp_path)
+    assert "no NPU with a driver of mainline" in str(not_usable(host, lambda _: True))
+    _parts(tmp_path, _ROCKET)
+    assert "usermod -aG render" in str(not_usable(host, lambda _: False))
+    assert not_usable(host, lambda _: True) is None

@@ -14,7 +14,7 @@ import click
 
 from reusebench import __version__
 from reusebench.commands.far_doctor import far_parts
-from reusebench.commands.mainline_npu import LIBRARIES, mainline_parts
+from reusebench.commands.mainline_npu import mainline_parts, not_usable
 from reusebench.commands.parts import Part, show_parts, source_parts
 from reusebench.commands.reply import json_option, reply_of, say
 from reusebench.commands.results import PartsResult, VersionRow
@@ -23,6 +23,7 @@ from reusebench.measured.runtimes import RUNTIMES, RuntimeEntry
 from reusebench.measured.runtimes.base import AdapterError
 from reusebench.measured.runtimes.rknn.device import device_nodes, driver_state, not_opened
 from reusebench.measured.runtimes.rknn.library_file import find_library, read_library
+from reusebench.measured.runtimes.teflon.library_file import LIBRARY_VARIABLE, USUAL_PATHS
 from reusebench.models import converters
 from reusebench.models.conversion.environments import PythonPackage
 from reusebench.samplers.host import LOCAL_HOST, Host, own_pid
@@ -121,15 +122,24 @@ def _runtime(entry: RuntimeEntry) -> Part:
         if python != sys.executable
         else ""
     )
-    nodes = device_nodes() if entry.device == "npu" else []
-    if entry.device == "npu" and all(node.error for node in nodes):
-        without = "The virtual board needs no NPU: --target vboard:CHIP"
+    reason = _npu_refusal(entry)
+    if reason is not None:
+        virtual = "vboard:CHIP" if entry.module is None else "vboard:rocket"
+        without = f"The virtual board needs no NPU: --target {virtual}"
         return Part(
-            entry.name,
-            False,
-            f"version {version} is here, and runs nothing: {not_opened(nodes)}. {without}",
+            entry.name, False, f"version {version} is here, and runs nothing: {reason}. {without}"
         )
     return Part(entry.name, True, f"version {version}{own}")
+
+
+def _npu_refusal(entry: RuntimeEntry) -> str | None:
+    """Return the reason that a runtime cannot open an NPU here; None if it can, or needs none."""
+    if entry.device != "npu":
+        return None
+    if entry.module is not None:
+        return not_usable(LOCAL_HOST, _may_open)
+    nodes = device_nodes()
+    return str(not_opened(nodes)) if all(node.error for node in nodes) else None
 
 
 class _NotImported(Exception):
@@ -163,7 +173,9 @@ def _npu(host: Host) -> Iterator[Part]:
     """Yield the driver of the NPU and the nodes of its device, if there is an NPU."""
     chip = chip_of(host)
     if not has_rknpu(host):
-        parts = list(mainline_parts(host, _may_open, LIBRARIES, chip))
+        named = os.environ.get(LIBRARY_VARIABLE)
+        libraries = (named,) if named else USUAL_PATHS
+        parts = list(mainline_parts(host, _may_open, libraries, chip))
         if parts or chip is None:
             yield from parts
             return

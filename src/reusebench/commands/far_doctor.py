@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reusebench.commands.mainline_npu import LIBRARIES, mainline_parts
+from reusebench.commands.mainline_npu import mainline_parts
 from reusebench.commands.parts import Part, source_parts
 from reusebench.measured.runtimes import RUNTIMES
 from reusebench.measured.runtimes.rknn.device import driver_state
 from reusebench.measured.runtimes.rknn.library_file import LibraryFile
-from reusebench.samplers.host import Host, names_in, own_pid, read_text, read_texts
+from reusebench.measured.runtimes.teflon.library_file import USUAL_PATHS
+from reusebench.samplers.host import FileStatus, Host, names_in, own_pid, read_text, read_texts
 from reusebench.samplers.npu.rknpu import has_rknpu, rknpu_driver_version
 from reusebench.samplers.sources import machine_sources, memory_sources
 from reusebench.samplers.system_memory import read_system
@@ -83,6 +84,7 @@ def _python_remark(machine: FarMachine) -> str:
 
 def _runtimes(machine: FarMachine) -> Iterator[Part]:
     python = machine.python()
+    files_of_teflon = machine.host.statuses(USUAL_PATHS)
     for entry in RUNTIMES:
         if entry.module is None:
             library = _library(machine)
@@ -96,6 +98,8 @@ def _runtimes(machine: FarMachine) -> Iterator[Part]:
             yield Part(entry.name, False, "needs Python")
         else:
             is_here = machine.has_module(python, entry.module)
+            if entry.library is not None:  # Mesa's, which the module loads
+                is_here &= any(isinstance(file, FileStatus) for file in files_of_teflon)
             yield Part(
                 entry.name,
                 is_here,
@@ -113,7 +117,7 @@ def _library(machine: FarMachine) -> RknnLibrary | None:
 def _npu(machine: FarMachine, host: Host) -> Iterator[Part]:
     chip = chip_of(host)
     if not has_rknpu(host):
-        parts = list(mainline_parts(host, machine.may_open, LIBRARIES, chip))
+        parts = list(mainline_parts(host, machine.may_open, USUAL_PATHS, chip))
         if parts or chip is None:
             yield from parts
             return

@@ -9,17 +9,7 @@ from reusebench.commands.parts import Part
 from reusebench.samplers.host import FileStatus, Host, read_text
 from reusebench.samplers.npu.mainline import kernel_release, mainline_npus, no_rocket
 
-__all__ = ["LIBRARIES", "mainline_parts"]
-
-#: Places of libteflon: Debian's, Fedora's and those of a build from source.
-LIBRARIES = (
-    "/usr/lib/teflon/libteflon.so",
-    "/usr/lib64/libteflon.so",
-    "/usr/local/lib/aarch64-linux-gnu/libteflon.so",
-    "/usr/local/lib/libteflon.so",
-    "/usr/lib/aarch64-linux-gnu/libteflon.so",
-    "/usr/lib/libteflon.so",
-)
+__all__ = ["mainline_parts", "not_usable"]
 
 #: The driver that this project was tried with, on a virtual board.
 _TRIED = "rocket"
@@ -38,7 +28,7 @@ def mainline_parts(
     """Yield the driver, its node and Mesa's library, if there is such an NPU, or might be.
 
     `can_open` tells whether the user has the right to open a node, which is not opened.
-    `libraries` are the paths where libteflon may be, in the order in which it is looked for.
+    `libraries` are the paths of libteflon, in the order in which it is looked for.
     """
     npus = mainline_npus(host)
     if not npus:
@@ -53,6 +43,16 @@ def mainline_parts(
         else:
             yield Part(npu.node, False, _not_allowed(npu.node))
     yield _library(host, libraries)
+
+
+def not_usable(host: Host, can_open: Callable[[str], bool]) -> str | None:
+    """Return the reason that Teflon runs nothing on this machine; None if a node may be opened."""
+    nodes = [npu.node for npu in mainline_npus(host)]
+    if not nodes:
+        return "there is no NPU with a driver of mainline Linux (/dev/accel)"
+    if any(map(can_open, nodes)):
+        return None
+    return _not_allowed(nodes[0])
 
 
 def _driver(driver: str, release: str) -> str:
