@@ -176,8 +176,8 @@ _LAYERS = {
         " sessions"
     ),
     "reports": (
-        "errors base results shared explanation claims streams compare versions boards history"
-        " material sections page"
+        "errors base results shared explanation claims streams compare versions boards"
+        " side_by_side history material sections page"
     ),
     "harness": (
         "errors extras former_names selection machine_info memory_gate gate_reports conversations"

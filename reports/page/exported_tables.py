@@ -22,6 +22,7 @@ from reusebench.reports.page.exported_table import (
     table_of_rows,
 )
 from reusebench.reports.results.memory_use import context_components
+from reusebench.reports.results.placements import PLACEMENT_COLUMNS, placement_records
 from reusebench.reports.results.rows import Row
 from reusebench.reports.sections.contexts import (
     CONTEXT_COLUMNS,
@@ -42,6 +43,8 @@ from reusebench.reports.sections.speed import (
     latency_records,
     speed_records,
 )
+from reusebench.reports.side_by_side.stacks import side_by_side
+from reusebench.reports.side_by_side.table import SIDE_BY_SIDE_COLUMNS, side_by_side_records
 from reusebench.reports.streams.records import STREAM_COLUMNS, stream_records
 
 
@@ -76,6 +79,12 @@ def _boards(material: Material) -> Iterable[Record]:
         yield described(row, record)
 
 
+def _side_by_side(material: Material) -> Iterable[Record]:
+    """Yield the records of each network that two NPU runtimes have measured on one chip."""
+    for pair in side_by_side(material.groups):
+        yield from side_by_side_records(pair)
+
+
 TABLES: tuple[ExportedTable, ...] = (
     COMPARISON_TABLE,
     table_of_rows("contexts", CONTEXT_COLUMNS, context_records),
@@ -94,6 +103,8 @@ TABLES: tuple[ExportedTable, ...] = (
     table_of_rows("latencies", LATENCY_COLUMNS, latency_records),
     ExportedTable("boards", (*IDENTITY_COLUMNS, *BOARD_COLUMNS, *ORIGIN_COLUMNS), _boards),
     ExportedTable("sessions", (*IDENTITY_COLUMNS, *SESSION_COLUMNS, *ORIGIN_COLUMNS), _sessions),
+    ExportedTable("side_by_side", SIDE_BY_SIDE_COLUMNS, _side_by_side),
+    table_of_groups("placements", PLACEMENT_COLUMNS, placement_records),
 )
 
 

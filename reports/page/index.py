@@ -30,6 +30,7 @@ from reusebench.reports.sections.limit import LimitSection
 from reusebench.reports.sections.measured import MeasuredSection
 from reusebench.reports.sections.mechanisms import MechanismsSection
 from reusebench.reports.sections.options import OptionsSection
+from reusebench.reports.sections.placement import PlacementSection
 from reusebench.reports.sections.plans import PlansSection
 from reusebench.reports.sections.programs import ProgramsSection
 from reusebench.reports.sections.question import ComparisonSection, QuestionSection
@@ -37,6 +38,7 @@ from reusebench.reports.sections.runs import RunsSection
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.sections.sessions import SessionsSection
 from reusebench.reports.sections.shared_weights import SharedWeightsSection
+from reusebench.reports.sections.side_by_side import SideBySideSection
 from reusebench.reports.sections.speed import SpeedSection
 from reusebench.reports.sections.streams import StreamsSection
 from reusebench.reports.sections.timeline import TimelineSection
@@ -63,6 +65,7 @@ _BY_QUESTION = {section.name: section for section in _QUESTIONS}
 SECTIONS: tuple[Section, ...] = (
     AnswerSection(),
     FitSection(),
+    SideBySideSection(),
     *(
         _BY_QUESTION.get(question) or ComparisonSection(question)
         for question in (*QUESTIONS, OTHER_QUESTION)
@@ -72,6 +75,7 @@ SECTIONS: tuple[Section, ...] = (
     SpeedSection(),
     TimelineSection(),
     MechanismsSection(),
+    PlacementSection(),
     BoardsSection(),
     VersionsSection(),
     ProgramsSection(),

@@ -142,6 +142,15 @@ PROMISED = {
         " token_kv_cache_bytes first_token_ns prompt_tokens_per_s generated_tokens_per_s"
         f" all_generated_tokens_per_s {_ORIGIN}"
     ),
+    "side_by_side": (
+        "chip network runtime runtime_version target models contexts component one_context_bytes"
+        " further_context_bytes without_reuse_bytes least_scenario least_bytes shared_weights_bytes"
+        " quantised_alike board recorded_at"
+    ),
+    "placements": (
+        "runtime runtime_version target chip model npu_operators cpu_operators partitions"
+        " crossing_bytes io_bytes npu_names cpu_names board"
+    ),
 }
 #: Tables with rows of each configuration; the page explains their common columns once.
 _OF_EACH = (

@@ -1,0 +1,1 @@
+"""The same network on one chip with two NPU runtimes."""
