@@ -1,6 +1,7 @@
 /*
  * Stands in for the NPU's driver in its DRM form, to test the pass-through mode: preloaded after the library under test,
- * in place of the kernel. Buffers are memfds. /dev/dri/card0 is a display's driver, /dev/dri/card1 the NPU's.
+ * in place of the kernel. Buffers are memfds. /dev/dri/card1 is the NPU's driver; /dev/dri/card0, a display's, and
+ * /dev/accel/accel0, another NPU's, are others.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,7 +16,7 @@
 #define HANDLES 64
 #define OFFSET 0x100000u
 
-static int display = -1, npu = -1;
+static int other = -1, npu = -1;
 static int memory[HANDLES]; /* index: handle; 0: none */
 static uint64_t address[HANDLES], next_address = 0x20000000;
 
@@ -85,7 +86,7 @@ static int answer(int fd, unsigned number, uint32_t *words)
     switch (number) {
     case 0x00: { /* the driver's name: at 16 its size, at 24 a pointer to it */
         uint64_t *sizes = (uint64_t *)words;
-        const char *name = fd == npu ? "rknpu" : "display";
+        const char *name = fd == npu ? "rknpu" : "other";
         memcpy((char *)(uintptr_t)sizes[3], name, strlen(name));
         return 0;
     }
@@ -113,13 +114,13 @@ static int answer(int fd, unsigned number, uint32_t *words)
 
 static int open_device(const char *name, const char *path, int flags, int mode)
 {
-    if (strncmp(path, "/dev/dri/card", 13) != 0)
+    if (strncmp(path, "/dev/dri/card", 13) != 0 && strcmp(path, "/dev/accel/accel0") != 0)
         return ((int (*)(const char *, int, int))dlsym(RTLD_NEXT, name))(path, flags, mode);
     int fd = memfd_create("device", MFD_CLOEXEC);
-    if (path[13] == '0')
-        display = fd;
-    else
+    if (strcmp(path, "/dev/dri/card1") == 0)
         npu = fd;
+    else
+        other = fd;
     return fd;
 }
 
@@ -135,7 +136,7 @@ int open64(const char *path, int flags, int mode)
 
 int ioctl(int fd, unsigned long request, void *argument)
 {
-    if (fd >= 0 && (fd == npu || fd == display))
+    if (fd >= 0 && (fd == npu || fd == other))
         return answer(fd, request & 0xff, argument);
     return ((int (*)(int, unsigned long, void *))dlsym(RTLD_NEXT, "ioctl"))(fd, request, argument);
 }

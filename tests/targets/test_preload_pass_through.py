@@ -67,6 +67,41 @@ def test_both_ledgers_agree(preload: Path, lower_preload: Path, tmp_path: Path) 
     assert len(ended.named("destroy")) == 5
 
 
+def test_both_ledgers_of_rocket_agree(preload: Path, lower_preload: Path, tmp_path: Path) -> None:
+    """Buffers, duplicates, mappings and jobs of the mainline driver agree, and its errors."""
+    script = """
+        npu, other = Rocket(), Rocket()
+        bos = [npu.create(size) for size in (1, 5000)]
+        duplicate = os.dup(npu.fd)
+        for bad in (lambda: npu.create(0), lambda: npu.close(9), lambda: npu.submit(b"x", size=1)):
+            try: bad()
+            except OSError as error: print(errno.errorcode[error.errno])
+            else: raise AssertionError
+        commands = other.commands(command(0x1070, other.create(8192).address + 16))
+        for _ in range(3): other.submit(rocket_job([(commands.address, 1)], (1,), (2,)))
+        npu.prepare(1); npu.finish(1)
+        view = npu.view(bos[1])
+        npu.close(bos[1].handle)
+        npu.create(1, fd=duplicate)
+        LIBC.munmap(view, 5000)
+        os.close(npu.fd); os.dup2(other.fd, duplicate); os.close(other.fd)
+    """
+    lower = tmp_path / "lower.jsonl"
+    variables = {"LOWER_BOARD": "rocket", "LOWER_LEDGER": str(lower)}
+    ended = run_client(script, f"{preload}:{lower_preload}", tmp_path / "ledger.jsonl", **variables)
+    assert ended.code == 0, ended.errors
+    assert ended.output.split() == ["ENOSPC", "EINVAL", "EINVAL"]
+    below = [event for event in read_ledger(lower) if event["event"] != "fault"]
+    for event in (*ended.events, *ended.addresses, *below):
+        for field in _OWN:
+            event.pop(field, None)
+    assert ended.addresses == [event for event in below if event["event"] in ("map", "unmap")]
+    assert ended.events == [event for event in below if event not in ended.addresses]
+    assert len(ended.named("submit")) == 1
+    ends = [event["buffer"] for event in ended.named("destroy")]
+    assert ends == [2, 1, 5]
+
+
 def test_registers_are_those_of_the_chip_that_the_driver_tells(
     preload: Path, lower_preload: Path, tmp_path: Path
 ) -> None:
@@ -132,6 +167,11 @@ npu.destroy(npu.create(4096, handle=prime(0x2e, fd=fd)[0]))
             'Npu("/dev/dri/card0").create(1)',
             [],
             id="a display's driver, to which the numbers mean others",
+        ),
+        pytest.param(
+            'Rocket("/dev/accel/accel0").create(1)',
+            [],
+            id="the driver of another NPU",
         ),
     ],
 )
