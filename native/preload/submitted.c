@@ -206,12 +206,16 @@ static bool holds_address(uint16_t register_number)
 }
 
 /*
- * Addresses of rocket begin at 0, so in registers that each of its tasks needs 0 is one. Elsewhere it means that a unit
- * is not used.
+ * Addresses of rocket begin at 0, so 0 is one in the registers that each of Mesa's tasks needs. Elsewhere it means that
+ * a unit is not used.
  */
 static bool holds_first_address(const struct walk *walk, uint16_t register_number)
 {
-    return walk->is_rocket && (register_number == 0x1070 || register_number == 0x1110 || register_number == 0x4020);
+    static const uint16_t needed[] = {0x1070, 0x1110, 0x4020, 0x5020};
+    for (size_t index = 0; index < LENGTH(needed); index++)
+        if (needed[index] == register_number)
+            return walk->is_rocket;
+    return false;
 }
 
 static void note(struct numbers *numbers, unsigned number)
