@@ -193,7 +193,7 @@ _LAYERS = {
     ),
     "models": (
         "errors model_kinds weight_files language inputs networks platforms recipe built_files"
-        " conversion onnx rknn megengine ncnn mnn litert inspection __init__"
+        " conversion onnx rknn megengine ncnn mnn litert teflon inspection __init__"
     ),
     "recorder": (
         "errors signals pace phases marker marks moments process_tree phase_figures share_changes"

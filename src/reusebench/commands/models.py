@@ -238,7 +238,7 @@ def _built_network(
         raise ModelError(
             f"{runtime.name} runs language models; valid: {', '.join(LANGUAGE_MODELS)}"
         )
-    kind = runtime.suffix
+    kind = runtime.kind
     if kind != ".rknn" and (chip or remove_weight):
         option = "--chip" if chip else "--remove-weight"
         raise ModelError(f"{option} is for .rknn files only; add --runtime rknn, or leave it out")

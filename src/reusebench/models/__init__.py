@@ -35,14 +35,14 @@ __all__ = [
 
 def converters() -> list[type[Converter[Any]]]:
     """Return the converters into the runtimes' own formats, in the order of the runtimes."""
-    candidates = [converter_of(entry.suffix) for entry in RUNTIMES]
+    candidates = [converter_of(entry.kind) for entry in RUNTIMES]
     return [converter for converter in candidates if converter]
 
 
 def converter_of(kind: str) -> type[Converter[Any]] | None:
-    """Return the converter into files with the suffix `kind`; None if ONNX files are read as is."""
+    """Return the converter into files of the kind; None if ONNX files are read as is."""
     for entry in RUNTIMES:
-        if entry.suffix == kind and entry.converter:
+        if entry.kind == kind and entry.converter:
             converter: type[Converter[Any]] = importlib.import_module(entry.converter).CONVERTER
             return converter
     return None
@@ -57,7 +57,7 @@ def ensure_all(
 ) -> list[Path]:
     """Return the recipes' files from the cache, in order; make the missing and the damaged ones.
 
-    `kind` is the suffix of the files. Only .rknn files are made for one chip, can lack weights, and
+    `kind` is RuntimeEntry.kind. Only .rknn files are made for one chip, can lack weights, and
     are INT8 if `quantised`. Without a converter for `kind` the files are ONNX files. One process
     makes all files, since starting a converter takes half as long as a conversion.
 

@@ -167,9 +167,12 @@ class RknnRecipe:
         return isinstance(self.source, OnnxFile) and self.source.is_quantised
 
 
+_FLOATS = "FP32"
+
+
 @dataclass(frozen=True)
 class NativeForm:
-    """The format that one version of a converter writes: float32, with the source's weights."""
+    """The format that one version of a converter writes, with the source's weights."""
 
     #: Suffix of the files.
     kind: str
@@ -179,6 +182,8 @@ class NativeForm:
     revision: int
     #: Suffix of the separate file with the weights; None if one file has everything.
     weights: str | None = None
+    #: Number format that the runtime computes with; FP32 files are not quantised.
+    precision: str = _FLOATS
 
 
 @dataclass(frozen=True)
@@ -201,12 +206,12 @@ class NativeRecipe:
     @property
     def precision(self) -> str:
         """Number format that the runtime computes with."""
-        return "FP32"
+        return self.native.precision
 
     @property
     def calibrates(self) -> bool:
-        """Always False, since nothing is quantised."""
-        return False
+        """Whether the file is quantised, calibrated with the inputs' data or noise."""
+        return self.native.precision != _FLOATS
 
 
 ConvertedRecipe = Union[RknnRecipe, NativeRecipe]

@@ -48,7 +48,7 @@ def _own_environment(entry: RuntimeEntry) -> ConverterEnvironment | None:
     """Return the environment of the runtime's converter if the runtime is installed in it."""
     if not entry.has_own_python:
         return None
-    converter = converter_of(entry.suffix)
+    converter = converter_of(entry.kind)
     environment = converter.environment if converter else None
     return environment if isinstance(environment, ConverterEnvironment) else None
 

@@ -48,6 +48,8 @@ class RuntimeEntry:
     #: Module whose CONVERTER makes files of the runtime's own kind; None if it runs the built-in
     #: networks as ONNX files.
     converter: Optional[str] = None
+    #: End of the names of the files that the converter makes, if it is more than the suffix.
+    made_kind: str = ""
     #: Suffix of the file with the weights, beside one of the runtime's own kind; None if they are
     #: one file.
     weights_suffix: Optional[str] = None
@@ -76,6 +78,11 @@ class RuntimeEntry:
     def suffix(self) -> str:
         """Suffix of the runtime's own kind of files."""
         return self.suffixes[0]
+
+    @property
+    def kind(self) -> str:
+        """Kind of the files that are made for the runtime: the end of their names."""
+        return self.made_kind or self.suffix
 
 
 RUNTIMES: Tuple[RuntimeEntry, ...] = (
@@ -319,6 +326,8 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         " mesa-teflon-delegate from 26.1 on (docs/how-to/teflon.md)",
         device="npu",
         suffixes=(".tflite",),
+        converter="reusebench.models.teflon.environment",
+        made_kind=".int8.tflite",
         lacks=(
             ("internal_reuse", "teflon_own_internal"),
             ("external_weights", "teflon_own_buffers"),

@@ -145,7 +145,7 @@ class ModelConversion:
 
 def reader_of(runtime: RuntimeEntry, file: ModelFile) -> RuntimeEntry:
     """Return the runtime that reads the file as it is: `runtime`, or the one of ONNX files."""
-    converter = converter_of(runtime.suffix)
+    converter = converter_of(runtime.kind)
     if file.path.suffix in runtime.suffixes or converter is None or not converter.imports_onnx:
         return runtime
     if file.path.suffix != _ONNX:
@@ -155,7 +155,7 @@ def reader_of(runtime: RuntimeEntry, file: ModelFile) -> RuntimeEntry:
 
 def how_made(runtime: RuntimeEntry) -> str:
     """Return the origin of a runtime's files, as an insertion; empty if nothing converts."""
-    converter = converter_of(runtime.suffix)
+    converter = converter_of(runtime.kind)
     if converter is None:
         return ""
     if converter.imports_onnx:

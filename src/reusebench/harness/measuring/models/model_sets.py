@@ -310,16 +310,16 @@ class ModelSets:
     def _built(self, runtime: RuntimeEntry, recipes: Sequence[Recipe]) -> list[Path]:
         if not recipes:
             return []
-        return ensure_all(runtime.suffix, recipes, self.chip, quantised=self.user.quantised)
+        return ensure_all(runtime.kind, recipes, self.chip, quantised=self.user.quantised)
 
     def _weightless(self, runtime: RuntimeEntry, recipes: Sequence[Recipe]) -> list[Path | None]:
         """Return files of these networks without weights; None for each if there are no such
         files.
         """
-        if not recipes or not can_be_weightless(runtime.suffix, self.chip):
+        if not recipes or not can_be_weightless(runtime.kind, self.chip):
             return [None] * len(recipes)
         files = ensure_all(
-            runtime.suffix, recipes, self.chip, weightless=True, quantised=self.user.quantised
+            runtime.kind, recipes, self.chip, weightless=True, quantised=self.user.quantised
         )
         return list(files)
 

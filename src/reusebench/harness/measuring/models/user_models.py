@@ -98,7 +98,7 @@ class UserModels:
         interfaces = [self._trials.interface(reader_of(runtime, file), file) for file in files]
         self._given.check_names(interfaces)
         models = []
-        converter_type = converter_of(runtime.suffix)
+        converter_type = converter_of(runtime.kind)
         with ExitStack() as resources:
             # Its process starts with the first conversion.
             converter = resources.enter_context(converter_type()) if converter_type else None
