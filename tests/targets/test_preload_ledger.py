@@ -100,6 +100,18 @@ def test_everything_given_back_leaves_nothing(on_board: RunOnBoard) -> None:
             id="as long as a file descriptor of it, also a duplicate",
         ),
         pytest.param(
+            "memory, other = npu.create(1), os.open('/dev/null', 0); os.dup2(memory.handle, other);"
+            " npu.free(memory); npu.create(1); os.dup2(0, other)",
+            [("create", 1), ("create", 2), ("destroy", 1)],
+            id="until another file takes the place of its last file descriptor",
+        ),
+        pytest.param(
+            "memory = npu.create(1); view = mapped(memory.handle, 4096); npu.free(memory);"
+            " npu.create(1); LIBC.munmap(view, 4096)",
+            [("create", 1), ("create", 2), ("destroy", 1)],
+            id="as long as a mapping of it",
+        ),
+        pytest.param(
             """
             for _ in range(2): os.close(npu.create(1).handle)
             os.close(npu.fd)
@@ -141,7 +153,7 @@ def test_everything_given_back_leaves_nothing(on_board: RunOnBoard) -> None:
     ],
 )
 def test_a_buffer_lives(on_board: RunOnBoard, script: str, events: list[tuple[str, int]]) -> None:
-    """An object or a file descriptor of this process keeps its memory, as in the kernel."""
+    """An object, file descriptor or mapping of this process keeps its memory, as in the kernel."""
     ended = on_board("npu = Npu()\n" + dedent(script))
     assert ended.buffers() == events
 

@@ -195,16 +195,18 @@ def test_the_guest_takes_nothing_from_the_hosts_python(parent_and_dup: Ended) ->
 def test_internal_memory_from_a_dma_heap(board: Board, tmp_path: Path) -> None:
     """A buffer of a dma-heap holds the internal tensors: it counts once, and jobs use it."""
     script = """
-        from tests.targets.npu_client import Heap, mapped
+        from tests.targets.npu_client import LIBC, Heap, mapped
         context = Context(*models(), flags=INTERNAL_OUTSIDE)
         size = context.sizes()[1]
         fd = Heap().allocate(size)
         print("inode", os.fstat(fd).st_ino)
-        memory = context.set_internal(fd, mapped(fd, size), size)
+        address = mapped(fd, size)
+        memory = context.set_internal(fd, address, size)
         context.run()
         context.give_back(memory)
         context.destroy()
         os.close(fd)
+        LIBC.munmap(address, size)
     """
     ended = _run(board, script, tmp_path)
     _assert_well(ended)
