@@ -57,7 +57,7 @@ def test_another_wheel_than_the_pinned_one(lock: Path, tmp_path: Path) -> None:
     digest = text.partition("sha256:")[2]
     for wrong in (text.replace(digest, "0" * 64), text.replace("1.0", "2.0")):
         lock.write_text(wrong, encoding="ascii")
-        with pytest.raises(TargetError, match=r"could not fetch the wheels of things for Python 3"):
+        with pytest.raises(TargetError, match="not install the wheels of things for Python 3"):
             install_wheels(lock, tmp_path / "site", "aarch64", "3.99")
 
 

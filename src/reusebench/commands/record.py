@@ -91,8 +91,8 @@ def _print_header(context: click.Context, option: click.Parameter, language: str
     "--target",
     metavar="BOARD",
     help=(
-        "The board on which the program runs: vboard:CHIP, or a remote board by name or address"
-        " (ssh:HOST, adb[:SERIAL], pipe:COMMAND, labgrid:PLACE)."
+        "The board on which the program runs: vboard:CHIP, vboard:rocket, or a remote board by name"
+        " or address (ssh:HOST, adb[:SERIAL], pipe:COMMAND, labgrid:PLACE)."
     ),
 )
 @board_files

@@ -61,10 +61,10 @@ def add_selection_options(add: Add) -> None:
         action="append",
         metavar="TARGET",
         help=(
-            "python[:PATH]; board: with a ledger of NPU buffers; vboard:CHIP: a virtual board; or"
-            " a remote one: ssh:HOST, adb[:SERIAL], pipe:COMMAND, labgrid:PLACE, labgrid:TAG=VALUE,"
-            " or its name (`reusebench board add`). Repeatable: boards side by side. Default:"
-            " python."
+            "python[:PATH]; board: with a ledger of NPU buffers; vboard:CHIP or vboard:rocket: a"
+            " virtual board; or a remote one: ssh:HOST, adb[:SERIAL], pipe:COMMAND, labgrid:PLACE,"
+            " labgrid:TAG=VALUE, or its name (`reusebench board add`). Repeatable: boards side by"
+            " side. Default: python."
         ),
     )
     add(

@@ -195,8 +195,8 @@ def _local(selection: Selection, library: RknnLibrary | None, entry: RuntimeEntr
     names = ", ".join(boards())
     known = f", or the name of a board ({names})" if names else ""
     raise TargetError(
-        f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP, board,"
-        f" {', '.join(FORMS)}{known}"
+        f"--target {text}: no such target; valid: python, python:PATH, vboard:CHIP,"
+        f" vboard:{ROCKET}, board, {', '.join(FORMS)}{known}"
     )
 
 
@@ -232,8 +232,8 @@ def check_chip(name: str, library: RknnLibrary | None) -> RknnLibrary:
     """Return the library if it is for the chip; raise TargetError if it is not, or is missing."""
     if name not in CHIPS:
         raise TargetError(
-            f"there is no chip {name!r}; valid for the virtual board: {', '.join(CHIPS)}, and"
-            f" {ROCKET} for the mainline kernel's driver of the rk3588"
+            f"there is no chip {name!r} whose board runs Rockchip's library; valid for the virtual"
+            f" board: {', '.join(CHIPS)} (and vboard:{ROCKET}, which runs Mesa's)"
         )
     runtime = CHIPS[name].runtime
     if library is None:

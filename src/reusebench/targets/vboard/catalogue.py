@@ -35,7 +35,7 @@ CPU revision\t: 0
 
 
 def _cpuinfo() -> str:
-    """Return the RK3588's /proc/cpuinfo.
+    """Return the RK3588's /proc/cpuinfo, which an emulated program sees.
 
     qemu before 8.1 shows the host's, and LiteRT crashes if that is of another architecture.
     """
@@ -66,9 +66,19 @@ _ROCKET_SYSTEM = RootFileSystem(
         "usr/lib/python3*/numpy/tests",
         "usr/lib/python3*/numpy/*/tests",
     ),
-    files={"proc/cpuinfo": _cpuinfo()},
+    files={
+        "proc/cpuinfo": _cpuinfo(),
+        "sys/devices/system/cpu/present": f"0-{len(_PROCESSOR_PARTS) - 1}\n",
+        "sys/devices/system/cpu/possible": f"0-{len(_PROCESSOR_PARTS) - 1}\n",
+    },
 )
 _TEFLON = "usr/lib/teflon/libteflon.so"
+#: Fails if this version of Mesa does not know the NPU.
+_OPEN_DEVICE = f"""\
+import os
+from ai_edge_litert.interpreter import load_delegate
+load_delegate(os.environ["{teflon_library_file.LIBRARY_VARIABLE}"])
+"""
 
 
 def rknn_system(architecture: str) -> RootFileSystem:
@@ -105,4 +115,5 @@ def rocket_board() -> VirtualBoard:
         library_variable=teflon_library_file.LIBRARY_VARIABLE,
         install_options=f"--target vboard:{ROCKET}",
         system=_ROCKET_SYSTEM,
+        trial=_OPEN_DEVICE,
     )

@@ -22,7 +22,7 @@ from reusebench.targets.vboard.virtual_board import VirtualBoard
 __all__ = ["install"]
 
 #: Loads the library and all modules of the driver, so that both are known to work.
-_TRIAL = (str(START), "reusebench.measured.versions")
+_VERSIONS = (str(START), "reusebench.measured.versions")
 _TRIAL_TIME_LIMIT_S = 180
 
 
@@ -39,9 +39,18 @@ def install(board: VirtualBoard, sources: Path | None, show_step: Callable[[str]
     ensure_emulator(board.architecture, show_step)
     if board.system is not None:
         ensure_bytecode(board.system, show_step)
+    output = _tried(board, (*_VERSIONS, board.adapter))
+    if board.trial is not None:
+        _tried(board, ("-c", board.trial))
+    _, version = printed_versions(output)
+    return version
+
+
+def _tried(board: VirtualBoard, words: tuple[str, ...]) -> str:
+    """Run Python on the board, and return its output; raise TargetError if it fails."""
     python = board.guest()
     command, variables = board.machine().confine(
-        (*python.command, *_TRIAL, board.adapter), python.environment, Reach()
+        (*python.command, *words), python.environment, Reach()
     )
     try:
         done = processes.run(command, Path("/"), {**os.environ, **variables}, _TRIAL_TIME_LIMIT_S)
@@ -50,8 +59,7 @@ def install(board: VirtualBoard, sources: Path | None, show_step: Callable[[str]
     if done.returncode:
         last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
         raise _does_not_load(board, last_words)
-    _, version = printed_versions(done.stdout)
-    return version
+    return done.stdout
 
 
 def _does_not_load(board: VirtualBoard, reason: str) -> TargetError:

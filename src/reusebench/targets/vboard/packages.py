@@ -86,8 +86,12 @@ class PackageSource:
                 f" {' and no '.join(missing)}. Install the board on Debian or Ubuntu (a container"
                 " will do) and copy the folder reusebench/vboard of its cache here"
             )
+        if sources is not None and not sources.is_file():
+            raise TargetError(f"--apt-sources {sources}: there is no such file")
         self.architecture = architecture
         self._suites = suites
+        owner = f"{sources}:" if sources else "this machine's"
+        self._title = f"{owner} package sources"
         self._folder = folder
         for name in ("state/lists/partial", "cache/archives/partial", "log", "packages"):
             (folder / name).mkdir(parents=True)
@@ -118,11 +122,11 @@ class PackageSource:
         versions = re.findall(r"^[^|]+\| *(\S+) *\|", shown, re.MULTILINE)
         if package.version in versions:
             return package
-        # The first one is the latest.
-        if not versions or not self._is_later(versions[0], package.version):
-            there = f"; there is {versions[0]}" if versions else ""
-            raise self.not_offered(f"{package.name} {package.version} or later{there}")
-        return package._replace(version=versions[0])
+        latest = versions[0] if versions else None  # apt lists it first
+        if latest and self._is_later(latest, package.version):
+            return package._replace(version=latest)
+        earlier = f"E: there is {latest}\n" if latest else ""
+        raise self.not_offered(f"{package.name} {package.version} or later", earlier)
 
     def fetch_with_dependencies(self, names: Sequence[str]) -> list[Path]:
         """Download the packages and all that they depend on, and return their files."""
@@ -142,12 +146,15 @@ class PackageSource:
         return sorted(set(folder.iterdir()) - before)
 
     def not_offered(self, names: str, printed: str = "") -> TargetError:
-        """Return the error of unavailable packages, with apt's first error.
+        """Return the error of unavailable packages, with apt's first error or warning.
 
         `printed` is the output of the failed command; the update's errors come after it.
         """
-        errors = re.findall(r"^E: (.*)", printed + self._update.stderr, re.MULTILINE)
-        reason = errors[0] if errors else "apt printed no error"
+        output = printed + self._update.stderr
+        errors = re.findall(r"^E: (.*)", output, re.MULTILINE)
+        # An address that cannot be reached is a warning.
+        warnings = re.findall(r"^W: (.*)", output, re.MULTILINE)
+        reason = next(iter([*errors, *warnings]), "apt printed no error")
         remedy = (
             "On Ubuntu for PCs they are in another archive, Ubuntu Ports: write its sources to a"
             " file, and name it with --apt-sources FILE"
@@ -155,8 +162,7 @@ class PackageSource:
         if self._suites:
             remedy = f"They are Debian's. {_file_with(self._suites)}"
         return TargetError(
-            f"this machine's package sources offer no {names} for {self.architecture} ({reason})."
-            f" {remedy}"
+            f"{self._title} offer no {names} for {self.architecture} ({reason}). {remedy}"
         )
 
     def _sources_of_suites(self) -> Path:
@@ -206,8 +212,9 @@ def unpack(package: Path, folder: Path) -> None:
     """Unpack the files of a package into the folder; raise TargetError if that fails."""
     done = processes.run(["dpkg-deb", "-x", str(package), str(folder)])
     if done.returncode:
-        last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
-        raise TargetError(f"the package {package.name} cannot be unpacked: {last_words}")
+        # The first line is tar's reason, the last one says that tar failed.
+        first_words = done.stderr.strip().partition("\n")[0] or "it printed nothing"
+        raise TargetError(f"the package {package.name} cannot be unpacked: {first_words}")
 
 
 def version_in(package: Path) -> tuple[str, str]:

@@ -107,7 +107,8 @@ class UserBoard:
     def _root(self) -> Path:
         """Return the board's root: its system's, with the library and the chip's name."""
         board = self.board
-        identity = f"{board.system and board.system.folder}\0{board.library}\0{board.name}"
+        made_at = board.system and board.system.made_at_ns()
+        identity = f"{made_at}\0{board.library}\0{board.name}"
         digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
         folder = vboard_folder() / f"board-{board.architecture}-{digest}"
         if folder.is_dir():

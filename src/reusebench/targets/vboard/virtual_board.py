@@ -47,6 +47,8 @@ class VirtualBoard:
     system: RootFileSystem | None
     #: File name in /usr/lib for users' programs, if the library is not of the system.
     library_name: str | None = None
+    #: Code of Python that fails if the library does not find the NPU; None: the adapter tells.
+    trial: str | None = None
 
     @property
     def target(self) -> str:

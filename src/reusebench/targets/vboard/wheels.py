@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from reusebench.system import processes
@@ -18,6 +19,7 @@ _OPTIONS = (
     *("--quiet", "--disable-pip-version-check", "--no-deps"),
     *("--no-compile", "--ignore-requires-python"),
 )
+_SYSTEM_ERROR = re.compile(r"\[Errno \d+\] ([^:]*)")
 _CHECKED = ("--only-binary", ":all:", "--require-hashes")
 
 
@@ -34,10 +36,12 @@ def install_wheels(lock: Path, folder: Path, architecture: str, python_version: 
     )
     done = processes.run(command, Path("/"))
     if done.returncode:
-        last_words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
+        words = done.stderr.strip().rpartition("\n")[2] or "it printed nothing"
+        of_system = _SYSTEM_ERROR.search(words)  # between the paths of all files
+        reason = of_system[1] if of_system else words
         raise TargetError(
-            f"pip could not fetch the wheels of {lock.stem} for Python {python_version} on"
-            f" {architecture}: {last_words}. Try again with a network, or with the mirror that"
-            " pip's configuration names"
+            f"pip could not install the wheels of {lock.stem} for Python {python_version} on"
+            f" {architecture}: {reason}. It needs a network, or the mirror that pip's"
+            f" configuration names, and room in the cache and for temporary files"
         )
     return sorted(path.stem for path in folder.glob("*.dist-info"))
