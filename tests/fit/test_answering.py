@@ -16,7 +16,7 @@ from reusebench.fit.study import Study, forms
 from reusebench.measured.messages import LANGUAGES, words
 from reusebench.reports.base.texts import texts_of
 from reusebench.reports.sections.fit import fit_sentences
-from reusebench.storage.fit_answer import FitAnswer, read_answers, write_answer
+from reusebench.storage.fit_answer import FitAnswer, FitPatch, read_answers, write_answer
 from reusebench.storage.measured_figure import Figure
 from tests.fit.made_up import demand_of
 from tests.reports import stored
@@ -114,6 +114,21 @@ def test_plans_that_were_measured_while_memory_was_short(answer: FitAnswer, tmp_
     assert list(read_answers(tmp_path)) == [verified]
     for language in LANGUAGES:
         assert "no_reuse" in fit_sentences(verified, texts_of(language))[-1]
+
+
+def test_what_a_patch_would_save_is_no_layout(answer: FitAnswer) -> None:
+    """The lines say that it does not exist, and what one open file costs."""
+    assert "With a patch" not in "\n".join(answer_lines(answer, "board"))
+    assert answer.best is not None
+    best = structs.replace(answer.best, contexts=12, bytes=12 * 2**20)
+    patches = (
+        FitPatch("Mesa", 3, 6 * 2**20, {"weights": 6 * 2**20}),
+        FitPatch("Mesa", 1, 5 * 2**20, {"weights": 5 * 2**20}),
+    )
+    text = "\n".join(answer_lines(structs.replace(answer, best=best, patches=patches), "board"))
+    assert "no layout that exists: if Mesa shared weights and biases among 12 contexts" in text
+    assert "6.00 MiB with 3 open files: up to 3 at once, 6.00 MiB less" in text
+    assert "5.00 MiB with one open file: one infers at a time, 7.00 MiB less" in text
 
 
 def test_what_can_be_applied_is_told_if_there_is_any(answer: FitAnswer) -> None:

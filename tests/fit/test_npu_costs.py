@@ -11,6 +11,7 @@ import pytest
 
 from reusebench.accounting.account import Account
 from reusebench.accounting.sizes import COMPONENTS, ContextMemory
+from reusebench.fit.answering import patches_of
 from reusebench.fit.layouts import ContextGroup, Demand, Layout, spread
 from reusebench.fit.npu_costs import NpuCosts
 from reusebench.fit.study import Study, forms
@@ -38,6 +39,8 @@ _FEWER = 2
 #: Mechanisms that the full library refuses, and that the mini runtime refuses.
 _FULL = (SHARED_CONTEXT,)
 _MINI = (SHARED_CONTEXT, DUP)
+#: Key: component; value: pages of one context with Teflon, whose interpreters share nothing.
+_OF_TEFLON = {"weights": 40, "biases": 3, "internal": 20, "io": 9, "register_commands": 2}
 _REFUSED = Failure("not_supported", "context", 1, Message("rknn_one_thread"))
 
 
@@ -84,6 +87,30 @@ def _account(plan: Plan, is_mini: bool) -> Account:
     return stored.account_with(contexts, stored.npu_account(plan))
 
 
+def _account_of_teflon(plan: Plan) -> Account:
+    """Return the account of a plan: all of a context's own, or nothing for another thread of it."""
+    contexts = []
+    for context in plan.contexts:
+        has_own = context.mechanism != SHARED_CONTEXT
+        pages = {f"{name}_bytes": count * _PAGE * has_own for name, count in _OF_TEFLON.items()}
+        contexts.append(ContextMemory(**pages))
+    return stored.account_with(contexts, stored.npu_account(plan))
+
+
+def _result_of_teflon(folder: Path, plan: Plan) -> Result:
+    """Return the result of a plan, which fails if contexts share memory or have some outside."""
+    failure = None
+    for context in plan.contexts:
+        is_shared = context.internal is not None or context.io is not None
+        if is_shared or context.outside or context.mechanism == SHARED_WEIGHT_MEMORY:
+            failure = _REFUSED
+    sizes = [] if failure else [[2**20] * len(plan.contexts)]
+    account = _account_of_teflon
+    return stored.result(
+        folder, "fit", sizes, plan=plan, failure=failure, npu=account, computes=False
+    )
+
+
 def _result(folder: Path, plan: Plan, refused: tuple[str, ...], repeats: int = 1) -> Result:
     """Return the result of a plan; a failure if the plan has a refused mechanism."""
     failure = _REFUSED if any(context.mechanism in refused for context in plan.contexts) else None
@@ -103,6 +130,15 @@ def _calibrated(
     while missing := costs.missing():
         study.add([_result(folder, study.plan(layout), refused) for layout in missing], folder)
     return study, costs
+
+
+def _calibrated_on_teflon(folder: Path, demand: Demand) -> NpuCosts:
+    study = Study(demand, computes=False)
+    costs = NpuCosts(study)
+    while missing := costs.missing():
+        plans = [study.plan(layout) for layout in missing]
+        study.add([_result_of_teflon(folder, plan) for plan in plans], folder)
+    return costs
 
 
 def _layouts(demand: Demand, costs: NpuCosts, count: int) -> list[Layout]:
@@ -219,3 +255,35 @@ def test_nothing_takes_less_than_the_lower_bound(demand: Demand, tmp_path: Path)
     if demand.are_resolutions:
         assert any(form.mechanism == SHARED_WEIGHTS for form in costs.forms(1))
     assert study.results
+
+
+def test_weights_and_biases_are_once_in_each_open_file_if_a_driver_shared_them(
+    tmp_path: Path,
+) -> None:
+    """Everything else stays per context; threads of one context have nothing to share."""
+    costs = _calibrated_on_teflon(tmp_path, demand_of((12,)))
+    form_of = {form.mechanism: form for form in costs.forms(0)}
+    assert sorted(form_of) == sorted({LOAD, DUP, SHARED_CONTEXT})
+
+    loaded = Layout((ContextGroup(0, form_of[LOAD], (4, 4, 4)),))
+    today = costs.predict(loaded).npu or {}
+    assert {name: today[name] for name in _OF_TEFLON} == {
+        name: 12 * pages * _PAGE for name, pages in _OF_TEFLON.items()
+    }
+    for open_files in (3, 1):
+        shared = costs.with_shared_weights(loaded, open_files)
+        expected = {"weights": open_files * 40 * _PAGE, "biases": open_files * 3 * _PAGE}
+        assert shared == {**today, **expected}
+    assert [patch.open_files for patch in patches_of(costs, loaded, "Mesa")] == [3, 1]
+
+    threads = Layout((ContextGroup(0, form_of[SHARED_CONTEXT], (12, 0, 0)),))
+    assert costs.with_shared_weights(threads, 1) == costs.predict(threads).npu
+    assert patches_of(costs, threads, "Mesa") == ()
+
+
+def test_threads_of_one_context_do_not_lower_the_bound_of_several_cores(tmp_path: Path) -> None:
+    """Contexts on three cores have tensors and commands each, whatever threads would have."""
+    costs = _calibrated_on_teflon(tmp_path, demand_of((3,)))
+    layout = Layout((ContextGroup(0, next(costs.forms(0)), (1, 1, 1)),))
+    pages = 40 + 3 + 3 * (20 + 9 + 2)
+    assert costs.least_bytes(layout) == pages * _PAGE

@@ -12,7 +12,7 @@ import pytest
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout
 from reusebench.fit.prediction import Prediction
 from reusebench.fit.search import Answer, Candidate, Wish, search
-from reusebench.measured.plan import DUP, INPUT, SHARED_WEIGHT_MEMORY
+from reusebench.measured.plan import DUP, INPUT, SHARED_CONTEXT, SHARED_WEIGHT_MEMORY
 from reusebench.storage.measured_figure import Figure
 from tests.fit.made_up import MadeUpCosts, demand_of
 
@@ -210,3 +210,20 @@ def test_weight_memory_is_applied_only_without_dups() -> None:
     applied = search(demand, with_dups, Wish()).applied
     assert applied is not None
     assert applied.layout.groups[0].form == Form(DUP)
+
+
+def test_threads_of_a_context_are_on_one_core_of_an_npu() -> None:
+    """They take the least memory and infer in turn: not enough where three inferred at once."""
+    demand = demand_of((6,))
+    threads = Form(SHARED_CONTEXT)
+    sizes = {(0, NO_REUSE): (9, 9, 0, 0), (0, threads): (9, 0, 0, 0)}
+    costs = MadeUpCosts(sizes, demand.cores, {}, {0: 6.0})
+    answer = search(demand, costs, Wish())
+    assert answer.recommended is not None
+    assert answer.recommended.layout == answer.today.layout
+    lanes = set()
+    for candidate in answer.candidates:
+        (group,) = candidate.layout.groups
+        if group.form == threads:
+            lanes.add(candidate.layout.lanes)
+    assert lanes == {1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -16,7 +16,7 @@ from reusebench.commands.fit_sessions import SessionRequest, fit_sessions
 from reusebench.commands.fit_text import answer_lines
 from reusebench.commands.options import PATH, Parsed, target_storage
 from reusebench.commands.reply import give, json_option, reply_of, warn
-from reusebench.fit.answering import stored_answer, with_measured
+from reusebench.fit.answering import patches_of, stored_answer, with_measured
 from reusebench.fit.layouts import Demand, Layout
 from reusebench.fit.npu_costs import NpuCosts
 from reusebench.fit.process_costs import ProcessCosts
@@ -39,6 +39,7 @@ from reusebench.scenarios.catalogue import RESOLUTIONS, STREAMS
 from reusebench.snippets import snippet_of
 from reusebench.storage.fit_answer import (
     FitAnswer,
+    FitPatch,
     write_answer,
 )
 from reusebench.storage.limits import parse_size
@@ -448,12 +449,15 @@ def _name(layout: Layout, number: int) -> str:
 def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
     """Measure until every form of the layouts that decide was measured, and return the answer."""
     study = measuring.study
+    runtime = find_runtime(study.demand.runtime)
     costs: Costs = NpuCosts(study) if study.demand.binds else ProcessCosts(study)
     while missing := costs.missing():
         _check_runs(measuring.measure(missing, "Measuring"))
     measured: set[Layout] = set()
     while True:
         answer = search(study.demand, costs, wish)
+        if not runtime.can_be_applied:
+            answer = replace(answer, applied=None)
         unproven: list[Layout] = []
         for candidate in (answer.least, answer.recommended):
             if candidate and not unproven:
@@ -467,7 +471,11 @@ def _answer(measuring: _Measuring, wish: Wish) -> FitAnswer:
             break
         measuring.measure(unproven, "Measuring the recommended layout", _REPEATS_OF_RECOMMENDED)
         measured.update(unproven)
-    return stored_answer(study, wish, answer)
+    best = answer.recommended
+    patches: tuple[FitPatch, ...] = ()
+    if runtime.open_driver and best and isinstance(costs, NpuCosts):
+        patches = patches_of(costs, best.layout, runtime.open_driver)
+    return stored_answer(study, wish, answer, patches)
 
 
 def _check_runs(results: Sequence[Result]) -> None:

@@ -43,6 +43,7 @@ def answer_lines(answer: FitAnswer, target: str) -> Iterator[str]:
         gap = max(0.0, best.bytes - answer.least_bytes)
         bound = mib_text(answer.least_bytes)
         yield f"Lower bound     {bound}; the layout takes {mib_text(gap)} more"
+    yield from _patch_lines(answer, best)
     charge = charge_words([answer.charge])
     if charge:
         yield f"Container       {charge}"
@@ -53,6 +54,23 @@ def answer_lines(answer: FitAnswer, target: str) -> Iterator[str]:
         yield from _layout(applied, answer)
     yield from _components(answer)
     yield from _alternatives(answer)
+
+
+def _patch_lines(answer: FitAnswer, best: FitPoint) -> Iterator[str]:
+    """Yield what a patch to the driver would save."""
+    if not answer.patches:
+        return
+    yield (
+        f"With a patch    no layout that exists: if {answer.patches[0].driver} shared weights and"
+        f" biases among {_contexts(best)}"
+    )
+    for patch in answer.patches:
+        files = "one open file: one infers at a time"
+        if patch.open_files > 1:
+            files = f"{patch.open_files} open files: up to {patch.open_files} at once"
+        size = mib_text(patch.npu_memory_bytes)
+        saved = mib_text(best.bytes - patch.npu_memory_bytes)
+        yield f"                {size} with {files}, {saved} less"
 
 
 def _too_slow(answer: FitAnswer) -> Iterator[str]:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from reusebench.fit.layouts import ContextGroup, Demand
+from reusebench.fit.layouts import ContextGroup, Demand, Layout
+from reusebench.fit.npu_costs import NpuCosts
 from reusebench.fit.prediction import Prediction
 from reusebench.fit.search import Answer, Candidate, Wish
 from reusebench.fit.study import Study
@@ -24,11 +25,11 @@ from reusebench.measured.plan import (
     SHARED_WEIGHT_MEMORY,
     SHARED_WEIGHTS,
 )
-from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint, FitShortage
+from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPatch, FitPoint, FitShortage
 from reusebench.storage.measured_figure import Figure
 from reusebench.storage.result import Result
 
-__all__ = ["stored_answer", "with_measured"]
+__all__ = ["patches_of", "stored_answer", "with_measured"]
 
 #: Codes of messages for weights and for tensors in place.
 _WEIGHTS = {LOAD: "fit_load", DUP: "fit_dup", SHARED_WEIGHT_MEMORY: "fit_shared_weight_memory"}
@@ -37,7 +38,9 @@ _TENSORS = {INPUT: "input", OUTPUT: "output", NATIVE_OUTPUT: "fit_native_output"
 _PREDICTED = tuple(name for name in FitAnswer.__struct_fields__ if name.startswith("predicted_"))
 
 
-def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
+def stored_answer(
+    study: Study, wish: Wish, answer: Answer, patches: tuple[FitPatch, ...] = ()
+) -> FitAnswer:
     """Return the stored form of the answer."""
     sample = next(iter(study.results.values()))
     demand = study.demand
@@ -72,7 +75,20 @@ def stored_answer(study: Study, wish: Wish, answer: Answer) -> FitAnswer:
         busy_percent=study.busy_percent,
         applied=_point(applied, demand) if applied else None,
         applied_plan=study.plan(applied.layout, "fit-applied") if applied else None,
+        patches=patches,
     )
+
+
+def patches_of(costs: NpuCosts, layout: Layout, driver: str) -> tuple[FitPatch, ...]:
+    """Return FitAnswer.patches of the recommended layout."""
+    today = costs.predict(layout).npu_bytes
+    patches = []
+    for open_files in sorted({layout.lanes, 1}, reverse=True):
+        npu = costs.with_shared_weights(layout, open_files)
+        size_bytes = sum(npu.values())
+        if size_bytes != today:
+            patches.append(FitPatch(driver, open_files, size_bytes, npu))
+    return tuple(patches)
 
 
 def _predicted_figures(prediction: Prediction | None) -> dict[str, Any]:

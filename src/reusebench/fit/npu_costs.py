@@ -12,13 +12,21 @@ from reusebench.fit.layouts import NO_REUSE, ContextGroup, Form, Layout
 from reusebench.fit.prediction import Prediction, frames_per_s
 from reusebench.fit.study import TENSORS, WEIGHTS, Study, forms
 from reusebench.fit.uncertainty import plus_minus_of_values
-from reusebench.measured.plan import DUP, LOAD, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS
+from reusebench.measured.plan import (
+    DUP,
+    LOAD,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+)
 from reusebench.storage.measured_figure import Figure
 
 __all__ = ["NpuCosts"]
 
 #: Number of contexts in a measurement of a form: the first, and one for each additional context.
 _CONTEXTS = 2
+#: Components that contexts of one model could have in common.
+_OF_WEIGHTS = ("weights", "biases")
 #: Keys of a cost besides the components of NPU memory: memory of the process, and the two of
 #: study.Load.
 _PROCESS = "process"
@@ -139,6 +147,19 @@ class NpuCosts:
                 peak = max(peak, live + context[_TRANSIENT])
         return max(peak, live + internal)
 
+    def with_shared_weights(self, layout: Layout, open_files: int) -> dict[str, int]:
+        """Return the NPU memory by component if the contexts of an open file shared weights.
+
+        No library does so. Each open file would have the weights of a model once.
+        """
+        npu = dict(self.predict(layout).npu or {})
+        for group in layout.groups:
+            spared = group.count - min(group.cores, open_files)
+            further = self._known_cost(group.model, group.form).further
+            for component in _OF_WEIGHTS:
+                npu[component] -= spared * further[component]
+        return npu
+
     def least_bytes(self, layout: Layout) -> int:
         """Return a lower bound for all layouts of these contexts on these cores.
 
@@ -148,8 +169,12 @@ class NpuCosts:
         internal = [0] * len(layout.groups[0].per_core)
         total = 0
         for group in layout.groups:
-            costs = [self._known_cost(group.model, form) for form in self.forms(group.model)]
-            total += min(cost.first["weights"] for cost in costs)
+            costs = []
+            for form in self.forms(group.model):
+                # Threads of one context do not infer on several cores.
+                if form.mechanism != SHARED_CONTEXT or group.cores == 1:
+                    costs.append(self._known_cost(group.model, form))
+            total += min(sum(cost.first[name] for name in _OF_WEIGHTS) for cost in costs)
             total += group.count * min(_unshared_bytes(cost) for cost in costs)
             total += group.cores * min(cost.io or cost.further["io"] for cost in costs)
             smallest = min(cost.internal or cost.further["internal"] for cost in costs)

@@ -10,7 +10,12 @@ from typing import Optional, Protocol
 
 from reusebench.fit.layouts import NO_REUSE, ContextGroup, Demand, Form, Layout, spread
 from reusebench.fit.prediction import Prediction
-from reusebench.measured.plan import DUP, SHARED_WEIGHT_MEMORY, SHARED_WEIGHTS
+from reusebench.measured.plan import (
+    DUP,
+    SHARED_CONTEXT,
+    SHARED_WEIGHT_MEMORY,
+    SHARED_WEIGHTS,
+)
 
 __all__ = ["Answer", "Candidate", "Costs", "Wish", "search"]
 
@@ -230,6 +235,9 @@ def _placed(
             sets = list(core_sets[: demand.cores])
         else:
             sets = list(core_sets)
+        if demand.binds and forms[model].mechanism == SHARED_CONTEXT:
+            # A core runs one inference of a context at a time.
+            sets = [cores for cores in sets if len(cores) == 1]
         choices.append([cores for cores in sets if len(cores) <= count])
 
     for chosen in product(*choices):

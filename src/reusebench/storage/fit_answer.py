@@ -20,6 +20,7 @@ __all__ = [
     "FIT_SCHEMA",
     "FitAnswer",
     "FitGroup",
+    "FitPatch",
     "FitPoint",
     "FitShortage",
     "calibrations",
@@ -60,6 +61,23 @@ class FitPoint(msgspec.Struct, frozen=True, kw_only=True):
     #: All streams together; None if unknown.
     frames_per_s: Optional[float] = None
     frames_per_s_plus_minus: Optional[float] = None
+
+
+class FitPatch(msgspec.Struct, frozen=True):
+    """The NPU memory of the recommended contexts with a driver that nobody has yet.
+
+    The driver would share weights and biases among the contexts of a model that have one open file
+    of the device. Buffers of another open file are out of reach, and the jobs of one open file run
+    on one core at a time.
+    """
+
+    #: Title of the driver.
+    driver: str
+    #: Number of open files, and so of contexts that may infer at once.
+    open_files: int
+    npu_memory_bytes: int
+    #: Key: component.
+    npu_components_bytes: dict[str, int]
 
 
 class FitShortage(msgspec.Struct, frozen=True):
@@ -145,6 +163,10 @@ class FitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     #: changes, with its predicted figures; None if that saves nothing, and in older answers.
     applied: Optional[FitPoint] = None
     applied_plan: Optional[Plan] = None
+    #: The recommended contexts if a patch shared their weights: with as many open files as contexts
+    #: may infer at once, then with one. No layout that exists; empty if the driver is closed, if a
+    #: patch would save nothing, and in older answers.
+    patches: tuple[FitPatch, ...] = ()
 
 
 def calibrations(storage: Path) -> Path:

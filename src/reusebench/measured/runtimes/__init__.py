@@ -73,6 +73,9 @@ class RuntimeEntry:
     library: Optional[str] = None
     #: Name of the file that stands for a model that is a folder; None: each model is a file.
     folder_model: Optional[str] = None
+    #: Title of the runtime's NPU driver in user space, if its source is open, and each context has
+    #: its weights for itself in it; None for the others.
+    open_driver: Optional[str] = None
 
     @property
     def suffix(self) -> str:
@@ -337,6 +340,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         ),
         options=("num_threads=2",),
         library="reusebench.measured.runtimes.teflon.library_file",
+        open_driver="Mesa",
     ),
 )
 
