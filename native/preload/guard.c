@@ -2,7 +2,7 @@
  * Keeps a virtual board away from the host's own devices. If no NPU device opens, Rockchip's runtime looks for one
  * under /dev/dri and, as root, makes and changes device nodes there; it also takes memory from dma-heaps. Every call
  * that would reach these paths is answered as if they did not exist. The devices that the virtual board simulates are
- * opened in calls.c.
+ * opened in descriptors.c.
  */
 #include "preload.h"
 
@@ -116,7 +116,7 @@ bool is_refused(const char *call, int folder, const char *path)
     return is_virtual() && is_refused_path(call, resolved(folder, path, space));
 }
 
-/* ---- Every function of the C library that takes a path, except those that open a file, which are in calls.c ---- */
+/* ---- Every function of the C library that takes a path; those that open a file are in descriptors.c ---- */
 
 #define GUARD(type, failure, name, parameters, arguments, refusal)                                                     \
     HOOK(type, name, parameters)                                                                                       \

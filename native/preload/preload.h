@@ -18,8 +18,9 @@
  * their parts in SRAM. An import makes another object of the same buffer and adds no bytes. Only the process that
  * loaded this library is accounted for, not its children.
  *
- * From call to ledger: calls.c hooks the runtime's calls, lets board.c, rocket.c or the real driver answer, and records
- * them in ledger.c; submitted.c reads the jobs; guard.c keeps a virtual board away from the host's own devices.
+ * From call to ledger: descriptors.c hooks what opens, closes and maps; calls.c hooks the calls of the driver, lets
+ * board.c, rocket.c or the real driver answer, and records them in ledger.c; submitted.c reads the jobs; guard.c keeps
+ * a virtual board away from the host's own devices.
  */
 #ifndef REUSEBENCH_PRELOAD_H
 #define REUSEBENCH_PRELOAD_H
@@ -151,7 +152,7 @@ int file_of(int fd);
 /* Notes a newly opened file of a device. Files are numbered from 0 in the order of their opening. */
 void add_device(int fd, enum device_kind kind);
 void duplicate_device(int fd, int duplicate);
-/* Notes that the descriptor is closed. The driver drops the objects of a file with the last descriptor and mapping. */
+/* Notes that the descriptor is closed. The driver drops a file's objects with its last descriptor and mapping. */
 void forget_device(int fd);
 unsigned buffer_of_fd(int fd);
 
@@ -179,7 +180,7 @@ void add_mapping(void *start, uint64_t bytes, uint64_t offset, unsigned buffer, 
 void forget_mappings(void *start, uint64_t bytes);
 /* Returns the content of the buffer through a mapping of the process, or NULL. */
 const uint8_t *contents(unsigned buffer, uint64_t offset, uint64_t bytes);
-/* Returns a new mapping of a whole buffer from its DRM device, which is not accounted for; NULL if there can be none. */
+/* Returns a new mapping of a whole buffer from its DRM device, without accounting for it; NULL if that fails. */
 void *map_object(const struct object *object);
 
 /* ---- submitted.c, board.c, rocket.c, guard.c ---- */

@@ -70,7 +70,7 @@ struct walk {
     uint32_t start, core_mask;
     struct task *tasks; /* that run */
     size_t task_count;
-    bool complete;  /* whether everything could be read */
+    bool complete; /* whether everything could be read */
     uint64_t input; /* hash of all commands and of the meaning of addresses */
     struct numbers registers; /* buffers that hold commands */
     struct numbers inputs, outputs; /* buffers that rocket's jobs name */

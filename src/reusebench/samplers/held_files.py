@@ -19,7 +19,7 @@ __all__ = ["Held", "read_held"]
 #: Descriptors that are looked at, of all processes together.
 _MOST_DESCRIPTORS = 1024
 _MEMFD = b"/memfd:"
-#: Buffers of virtual boards (native/preload/calls.c), which NPU memory has.
+#: Buffers of virtual boards (native/preload/descriptors.c), which NPU memory has.
 _BUFFERS = (
     b"/memfd:rknpu (deleted)",
     b"/memfd:dma_heap (deleted)",
