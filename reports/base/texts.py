@@ -31,6 +31,11 @@ class Texts:
         """Return the text of a key, with the values filled in."""
         return self.words[key].format(**values)
 
+    def of_runtime(self, key: str, runtime: str, **values: object) -> str:
+        """Return the text KEY_RUNTIME if there is one, otherwise that of KEY."""
+        own = f"{key}_{runtime}"
+        return self(own if own in self.words else key, **values)
+
     def scenario(self, name: str) -> str:
         """Return the name of a scenario or a user's plan in the language, if it has one."""
         return title_of(name, self.language)

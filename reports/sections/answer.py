@@ -46,6 +46,7 @@ from reusebench.reports.sections.runtimes import (
 from reusebench.reports.sections.section import Page, Section, Values
 from reusebench.reports.shared.answers import group_warnings
 from reusebench.reports.shared.session_words import further_sentence, least_sentence
+from reusebench.reports.side_by_side.sentences import patch_sentence
 from reusebench.reports.streams.sentences import growing_parts
 from reusebench.scenarios.catalogue import OPTIONS, QUESTIONS, SESSIONS
 from reusebench.storage.savings import NPU
@@ -369,6 +370,7 @@ def _remarks(recommendation: Recommendation, rows: Sequence[Row], texts: Texts) 
         yield texts("answer_other_tokens")
     elif least is not recommendation.without_reuse and not recommendation.outputs_compared:
         yield texts("answer_unchecked" if least.computes else "answer_unchecked_virtual")
+    yield from filter(None, [patch_sentence(recommendation.without_reuse, texts)])
     # A shortage of memory makes no figure of NPU memory doubtful.
     if recommendation.memory == NPU:
         return

@@ -21,6 +21,9 @@ _ON_PAGE = (
     "barrier",
     "ledger",
     "virtual_board",
+    "delegate",
+    "partition",
+    "crossing",
     "rss",
     "pss",
 )

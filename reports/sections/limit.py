@@ -338,12 +338,15 @@ def _remarks(fits: Sequence[_Fit], texts: Texts) -> list[str]:
     files = [fit for fit in fits if is_out_of_files(fit.limit)]
     if files:
         limit = whole(files[0].limit.fd_limit or 0)
-        remarks.append(texts("limit_files", scenarios=_names(files, texts), limit=limit))
+        runtime = files[0].row.info.runtime
+        names = _names(files, texts)
+        remarks.append(texts.of_runtime("limit_files", runtime, scenarios=names, limit=limit))
     for fit in fits:
         domain = full_domain(fit.limit)
         if domain:
-            remark = texts(
+            remark = texts.of_runtime(
                 "limit_domain",
+                fit.row.info.runtime,
                 scenario=fit.name(texts),
                 domain=domain.domain,
                 taken=_npu_mib(domain.peak_bytes),

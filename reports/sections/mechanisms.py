@@ -103,6 +103,7 @@ class MechanismsSection(GroupSection):
         return {
             "sharing": sharing_table(view.group, view.texts),
             "domains": domains_table(view.group, view.texts),
+            "domains_note": view.texts.of_runtime("domains_note", view.group.info.runtime),
         }
 
     def is_empty(self, values: Values) -> bool:

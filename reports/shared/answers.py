@@ -123,7 +123,7 @@ def virtual_note(group: Group, texts: Texts) -> str | None:
     if group.computes:
         return None
     emulation = "note_emulated" if group.emulated else "note_not_emulated"
-    return texts.sentences([texts("note_virtual"), texts(emulation)])
+    return texts.sentences([texts.of_runtime("note_virtual", group.info.runtime), texts(emulation)])
 
 
 def steps_to_lean(rows: Sequence[Row], texts: Texts) -> str | None:
@@ -325,8 +325,9 @@ def _finding(row: Row, finding: FindingSummary, texts: Texts) -> str:
         amount = mib(Figure(finding.amount), npu=True)
     else:
         amount = whole(finding.amount)
-    sentence = texts(
+    sentence = texts.of_runtime(
         f"finding_{finding.kind}",
+        row.info.runtime,
         scenario=texts.scenario(row.scenario),
         amount=amount,
         contexts=ranges(finding.contexts),

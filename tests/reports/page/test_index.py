@@ -203,7 +203,7 @@ def test_a_lost_trace_costs_only_its_figure(tmp_path: Path) -> None:
 def test_virtual_board_says_nothing_of_speed(npu_storage: Path, tmp_path: Path) -> None:
     """Its figures are of NPU memory; the page tells why speed is missing."""
     html = page(npu_storage, tmp_path)
-    assert ENGLISH("note_virtual") in section(html, "measured")
+    assert ENGLISH("note_virtual_rknn") in section(html, "measured")
     heads = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', html)
     assert {
         ENGLISH("column_npu"),
