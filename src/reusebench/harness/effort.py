@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reusebench.harness.conversations import DEFAULT_CONVERSATION
-from reusebench.harness.measuring.models.model_sets import BuiltIn
+from reusebench.harness.measuring.models.model_sets import MOBILE, BuiltIn
 from reusebench.harness.settings import StreamPace
 from reusebench.measured.plan import Conversation
 from reusebench.video.clip import Clip
@@ -74,11 +74,7 @@ DEFAULT = Effort(
 )
 #: The effort of --quick; docs/evidence/first-answer.md has the time of each of its parts.
 QUICK = Effort(
-    BuiltIn(
-        stream=("mobilenet_v2", 224),
-        in_turn=(("mobilenet_v2", 224), ("mobilenet_v2", 160)),
-        resolutions=(("mobilenet_v2", 224), ("mobilenet_v2", 160), ("mobilenet_v2", 96)),
-    ),
+    MOBILE,
     repeats=2,
     most_repeats=3,
     rounds=5,

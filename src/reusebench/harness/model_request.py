@@ -15,6 +15,7 @@ from reusebench.harness.measuring.models.user_models import UserModels
 from reusebench.harness.plans.plan_file import AnyRecipe
 from reusebench.harness.selection import chip_of
 from reusebench.harness.settings import has_conversations, parse_sizes
+from reusebench.measured.runtimes import find_runtime
 from reusebench.scenarios.catalogue import Scenario
 from reusebench.targets.target import Target
 
@@ -105,7 +106,7 @@ def default_recipes(scenario: Scenario, streams: int, runtime: str) -> Sequence[
     """Return the recipes of a scenario's models that are used unless an option says otherwise."""
     if has_conversations(runtime):
         return DEFAULT.built_in.language_recipes(scenario.model_set)
-    return DEFAULT.built_in.recipes(scenario.model_set, streams)
+    return DEFAULT.built_in.suiting(find_runtime(runtime)).recipes(scenario.model_set, streams)
 
 
 def parse_resolution(text: str) -> ModelFile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import struct
 from pathlib import Path
 
@@ -19,6 +20,7 @@ pytest.importorskip(
 )
 
 from tests.measured.runtimes.litert_models import write_model
+from tests.measured.runtimes.teflon_models import write_model as write_quantised
 
 _CHANGED = 150
 
@@ -38,6 +40,18 @@ def test_what_a_file_shows(tmp_path: Path) -> None:
     assert 0.99 * path.stat().st_size < size_bytes < path.stat().st_size
     assert isinstance(inspection.facts, OtherFacts)
     assert inspection.facts.lines["made by"] == "written by a test"
+
+
+def test_how_convolutions_are_quantised(tmp_path: Path) -> None:
+    """A file with floats has them in floats, and one for Teflon has one scale for each."""
+    floats = inspect(write_model(tmp_path / "floats.tflite", 64))
+    quantised = inspect(write_quantised(tmp_path / "quantised.tflite"))
+    told = []
+    for inspection in (floats, quantised):
+        assert isinstance(inspection.facts, OtherFacts)
+        told.append(inspection.facts.lines["convolutions"])
+    assert told[0] == "3 in floats"
+    assert re.fullmatch(r"\d+ with one scale", told[1])
 
 
 def test_mechanisms(tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ class RuntimeEntry:
     converter: Optional[str] = None
     #: End of the names of the files that the converter makes, if it is more than the suffix.
     made_kind: str = ""
+    #: Whether MobileNetV2 stands in for the larger built-in networks, with which it crashes.
+    needs_mobile_networks: bool = False
     #: Suffix of the file with the weights, beside one of the runtime's own kind; None if they are
     #: one file.
     weights_suffix: Optional[str] = None
@@ -331,6 +333,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         suffixes=(".tflite",),
         converter="reusebench.models.teflon.environment",
         made_kind=".int8.tflite",
+        needs_mobile_networks=True,
         lacks=(
             ("internal_reuse", "teflon_own_internal"),
             ("external_weights", "teflon_own_buffers"),

@@ -43,6 +43,8 @@ _SHAPE = 0
 _TYPE = 1
 _BUFFER = 2
 _NAME = 3
+_QUANTISATION = 4
+_SCALES = 2
 _IS_VARIABLE = 5
 _SHAPE_SIGNATURE = 7
 _OPERATOR_CODE = 0
@@ -115,6 +117,7 @@ _NAMES = (
 )
 _BUILT_IN = tuple(_NAMES.split())
 _CUSTOM = 32
+_CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 _UNPACKING = ("DEQUANTIZE", "DENSIFY")
 #: Operators with random results, or that change a variable which stays until the next inference.
 _VARYING = (
@@ -134,6 +137,10 @@ KNOWN_CUSTOM = (
     "odml.scaled_dot_product_attention",
 )
 _VARIABLES = "variable tensors"
+_NPU_DECIDES = (
+    "the delegate chooses operators when it loads the file; `reusebench bench --runtime teflon`"
+    " tells which"
+)
 #: The scenarios of mechanisms that the class Interpreter lacks.
 _OF_COMPILED_MODELS = (
     "full_dup",
@@ -162,6 +169,12 @@ class _Graph:
         """Whether the first input of an operator is a constant."""
         first = next(operator.integers(_OPERATOR_INPUTS), -1)
         return first >= 0 and self.constant_bytes(self.tensors[first]) > 0
+
+    def scales_of_weights(self, operator: FlatTable) -> int:
+        """Return the number of scales of a convolution's weights; 0 if they are not quantised."""
+        _, weights, *_ = operator.integers(_OPERATOR_INPUTS)
+        quantisation = self.tensors[weights].table(_QUANTISATION)
+        return quantisation.length(_SCALES) if quantisation else 0
 
     def declared(self, field: int, names: dict[int, str]) -> tuple[Tensor, ...]:
         """Return the inputs or the outputs, with the signature's names if it has any."""
@@ -198,6 +211,7 @@ def _read(path: Path, model: FlatTable, size: int) -> Inspection:
     output_names = _names(signatures, _SIGNATURE_OUTPUTS)
 
     operators: Counter[tuple[str, str]] = Counter()
+    convolutions: Counter[str] = Counter()
     unpacks_weights = False
     for graph in graphs:
         for operator in graph.graph.tables(_OPERATORS):
@@ -205,12 +219,18 @@ def _read(path: Path, model: FlatTable, size: int) -> Inspection:
             operators[domain, name] += 1
             if name in _UNPACKING and graph.reads_constants(operator):
                 unpacks_weights = True
+            if name in _CONVOLUTIONS:
+                convolutions[_quantisation(graph.scales_of_weights(operator))] += 1
 
     lines = {
         "format": "LiteRT (TensorFlow Lite, schema 3)",
         "made by": model.text(_DESCRIPTION) or "unknown",
         "signatures": str(len(signatures) or "none"),
     }
+    if convolutions:
+        kinds = ", ".join(f"{count} {how}" for how, count in convolutions.most_common())
+        lines["convolutions"] = kinds
+        lines["on an NPU"] = _NPU_DECIDES
     varying = _varying(graphs, operators)
     lacks = [("internal_reuse", "litert_unpacked_weights")] if unpacks_weights else []
     if _VARIABLES in varying:
@@ -245,6 +265,13 @@ def _varying(graphs: list[_Graph], operators: Iterable[tuple[str, str]]) -> tupl
     if any(tensor.byte(_IS_VARIABLE) for graph in graphs for tensor in graph.tensors):
         names.append(_VARIABLES)
     return tuple(names)
+
+
+def _quantisation(scales: int) -> str:
+    """Return the quantisation of weights, as a text, by the number of their scales."""
+    if not scales:
+        return "in floats"
+    return "with one scale" if scales == 1 else "with a scale per channel"
 
 
 def _names(signatures: list[FlatTable], field: int) -> dict[int, str]:

@@ -343,6 +343,15 @@ def test_built_in_models_for_a_chip(model_set: str) -> None:
         _sets(chip="rk1").of("rknn", model_set)
 
 
+def test_networks_that_a_runtime_can_run(built: list[tuple[Any, ...]]) -> None:
+    """Teflon gets MobileNetV2 in place of the networks with which it crashes, quantised."""
+    _sets().of("teflon", IN_TURN)
+    assert built == [
+        (".int8.tflite", "mobilenet_v2", 224, 1),
+        (".int8.tflite", "mobilenet_v2", 160, 1),
+    ]
+
+
 # The models of plan files
 
 

@@ -37,7 +37,7 @@ from reusebench.scenarios.catalogue import (
 from reusebench.system.cache import CacheError
 from reusebench.system.user_files import Pins
 
-__all__ = ["BuiltIn", "ModelSets"]
+__all__ = ["MOBILE", "BuiltIn", "ModelSets"]
 
 #: Options that replace the built-in models of a set.
 _INSTEAD = {
@@ -65,6 +65,10 @@ class BuiltIn:
     #: One network; the first size has the weights of all.
     resolutions: tuple[tuple[str, int], ...]
 
+    def suiting(self, runtime: RuntimeEntry) -> BuiltIn:
+        """Return these models, or those in place of them that the runtime can run."""
+        return MOBILE if runtime.needs_mobile_networks else self
+
     def recipes(self, model_set: str, streams: int) -> list[Recipe]:
         """Return the recipes of a set's models."""
         if model_set in _FRAMES:
@@ -86,6 +90,14 @@ class BuiltIn:
         if part:
             recipes += [LanguageRecipe(part=part, number=number) for number in _ADAPTERS]
         return recipes
+
+
+#: Small networks, for a first look.
+MOBILE = BuiltIn(
+    stream=("mobilenet_v2", 224),
+    in_turn=(("mobilenet_v2", 224), ("mobilenet_v2", 160)),
+    resolutions=(("mobilenet_v2", 224), ("mobilenet_v2", 160), ("mobilenet_v2", 96)),
+)
 
 
 @dataclass
@@ -172,7 +184,7 @@ class ModelSets:
         if model_set == RESOLUTIONS:
             return self._resolutions(runtime)
         if not self.files:
-            recipes = self.built_in.recipes(model_set, self.streams)
+            recipes = self._recipes(runtime, model_set)
             return tuple(map(self._built_in, recipes, self._built(runtime, recipes)))
         if model_set in _FRAMES:
             raise NoModels(
@@ -240,7 +252,7 @@ class ModelSets:
                 " one network. Give each with --resolution FILE[,WEIGHTLESS], the one with the"
                 " weights first"
             )
-        recipes = self.built_in.recipes(RESOLUTIONS, self.streams)
+        recipes = self._recipes(runtime, RESOLUTIONS)
         files = self._built(runtime, recipes)
         # The first has the weights that the others share.
         weightless = [None, *self._weightless(runtime, recipes[1:])]
@@ -303,6 +315,9 @@ class ModelSets:
         # conversion.
         suffix = read.name[len(model_name(path)) :]
         return replace(read, name=model.name + suffix)
+
+    def _recipes(self, runtime: RuntimeEntry, model_set: str) -> list[Recipe]:
+        return self.built_in.suiting(runtime).recipes(model_set, self.streams)
 
     def _built_in(self, recipe: Recipe, path: Path, weightless: Path | None = None) -> Model:
         return built_in_model(self.user.pins, recipe, path, weightless)
