@@ -44,7 +44,10 @@ def sandbox_problem() -> str | None:
     """Return the reason why programs cannot be sandboxed here, or None; it is tried once."""
     program = sandbox_program()
     if not program.is_file():
-        return "the sandbox is not compiled yet: reusebench board install --rknn-library FILE"
+        return (
+            "the sandbox is not compiled yet: reusebench board install --rknn-library FILE, or"
+            " --target vboard:rocket"
+        )
     return _refusal_of(program, new_root(program))
 
 
