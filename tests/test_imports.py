@@ -106,6 +106,7 @@ _ONLY = {
         "runtimes.onnxruntime.option_names",
         "runtimes.onnxruntime_genai.options",
         "runtimes.openvino_genai.options",
+        "runtimes.option_words",
     },
     ("snippets", "targets"): {"chips"},
     ("accounting", "measured"): {"plan", "runtimes.base"},

@@ -125,7 +125,7 @@ class Settings:
             self.contexts,
             cores=self.cores(runtime),
             rounds=self.rounds,
-            binds=_on_npu(runtime),
+            binds=find_runtime(runtime).binds_cores,
             schedule=schedule,
             cycles=self.cycles,
             cycle_inferences=self.cycle_inferences,
@@ -146,7 +146,8 @@ class Settings:
         """Return the number of contexts that may infer at once on a runtime."""
         if has_conversations(runtime):
             return 1
-        return self.npu_cores if _on_npu(runtime) else self.cpus
+        on_npu = find_runtime(runtime).device == "npu"
+        return self.npu_cores if on_npu else self.cpus
 
     def schedule(self, video: Video | None) -> Streams:
         """Return the schedule of streams; `video` is None if nothing is decoded."""
@@ -156,10 +157,6 @@ class Settings:
 def has_conversations(runtime: str) -> bool:
     """Whether the models of a runtime are language models."""
     return find_runtime(runtime).has_conversations
-
-
-def _on_npu(runtime: str) -> bool:
-    return find_runtime(runtime).device == "npu"
 
 
 def parse_duration(text: str, shortest_s: float = _SHORTEST_S) -> float:

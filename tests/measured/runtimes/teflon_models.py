@@ -1,4 +1,4 @@
-"""Small quantised models in LiteRT's format: convolutions for the NPU, and softmax for the CPU."""
+"""Small quantised models in LiteRT's format, of operators for the NPU and for the CPU."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _TYPES = {"int8": schema.TensorType.INT8, "int32": schema.TensorType.INT32}
 _CODES = {
     "CONV_2D": schema.BuiltinOperator.CONV_2D,
     "SOFTMAX": schema.BuiltinOperator.SOFTMAX,
+    "MAX_POOL_2D": schema.BuiltinOperator.MAX_POOL_2D,
 }
 #: Scale and zero point: of tensors, of biases, and those that a softmax must have.
 _SCALE = (0.02, 0)
@@ -81,10 +82,14 @@ class _Model:
             options.strideH = options.strideW = 1
             options.dilationHFactor = options.dilationWFactor = 1
             operator.builtinOptionsType = schema.BuiltinOptions.Conv2DOptions
-        else:
+        elif code == "SOFTMAX":
             options = schema.SoftmaxOptionsT()
             options.beta = 1.0
             operator.builtinOptionsType = schema.BuiltinOptions.SoftmaxOptions
+        else:
+            options = schema.Pool2DOptionsT()
+            options.strideH = options.strideW = options.filterHeight = options.filterWidth = 1
+            operator.builtinOptionsType = schema.BuiltinOptions.Pool2DOptions
         operator.builtinOptions = options
         self.graphs[-1].operators.append(operator)
 
@@ -101,8 +106,8 @@ class _Model:
             signature = schema.SignatureDefT()
             signature.signatureKey = graph.name
             signature.subgraphIndex = number
-            signature.inputs = [_named(graph, graph.inputs[0])]
-            signature.outputs = [_named(graph, graph.outputs[0])]
+            signature.inputs = [_named(graph, number) for number in graph.inputs]
+            signature.outputs = [_named(graph, number) for number in graph.outputs]
             model.signatureDefs.append(signature)
         builder = flatbuffers.Builder(1024)
         builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
@@ -116,11 +121,14 @@ def write_model(
     channels: int = 16,
     layers: Sequence[str] = ("CONV_2D", "CONV_2D"),
     signatures: Sequence[str] = ("serving_default",),
+    with_cpu_output: bool = False,
 ) -> Path:
     """Write a network of these operators, in their order, and return its path.
 
     Its input is a picture of 3 channels. The first layer must be a convolution; the signatures have
-    the same weights. The NPU takes CONV_2D; SOFTMAX stays on the CPU.
+    the same weights. The NPU takes CONV_2D; the others stay on the CPU. With `with_cpu_output` the
+    CPU copies the input to an output, which tells inputs apart on a virtual board, whose NPU
+    computes nothing.
     """
     model = _Model()
     kernels: dict[int, tuple[int, int]] = {}
@@ -146,6 +154,10 @@ def write_model(
             tensor = output
         model.graphs[-1].inputs = [first]
         model.graphs[-1].outputs = [tensor]
+        if with_cpu_output:
+            seen = model.tensor("seen", (1, size, size, 3))
+            model.operator("MAX_POOL_2D", [first], seen)
+            model.graphs[-1].outputs.append(seen)
     return model.write(path)
 
 

@@ -167,6 +167,15 @@ def _litert_files(_request: pytest.FixtureRequest, folder: Path) -> Files:
     return Files(str(model), str(resized), str(other))
 
 
+def _teflon_files(_request: pytest.FixtureRequest, folder: Path) -> Files:
+    from tests.measured.runtimes.teflon_models import write_model
+
+    model = write_model(folder / "model.tflite", with_cpu_output=True)
+    resized = write_model(folder / "resized.tflite", 24, with_cpu_output=True)
+    other = write_model(folder / "other.tflite", channels=32, with_cpu_output=True)
+    return Files(str(model), str(resized), str(other))
+
+
 def _megengine_files(_request: pytest.FixtureRequest, folder: Path) -> Files:
     installed = MEGENGINE.folder()
     networks = [("tiny", 64, 1), ("tiny", 96, 1), ("tiny", 64, 2)]
@@ -201,6 +210,7 @@ _FILES: dict[str, Callable[[pytest.FixtureRequest, Path], Files]] = {
     "ncnn": _ncnn_files,
     "mnn": _mnn_files,
     "litert": _litert_files,
+    "teflon": _teflon_files,
     "megengine_lite": _megengine_files,
     "rknn": _rknn_files,
     "example": _example_files,

@@ -123,7 +123,7 @@ def scenario_plans(
     models.
     """
     models = tuple(map(_model, recipes))
-    binds = find_runtime(runtime).device == "npu"
+    binds = find_runtime(runtime).binds_cores
     schedule = Streams(streams, video=None, **asdict(StreamPace()))
     parameters = Parameters(
         runtime, models, streams, contexts, cores, rounds=1, binds=binds, schedule=schedule

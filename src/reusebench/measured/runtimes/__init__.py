@@ -70,6 +70,8 @@ class RuntimeEntry:
     can_be_applied: bool = False
     #: Whether its models are language models, whose inference is a turn of a conversation.
     has_conversations: bool = False
+    #: Whether a context can be bound to a core of the device.
+    binds_cores: bool = False
     #: Module whose find_library() returns the path of a library that the runtime needs beside its
     #: Python module, if there is any; None if it needs none.
     library: Optional[str] = None
@@ -320,6 +322,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("device_io", "rknn_already_on_device"),
         ),
         can_be_applied=True,
+        binds_cores=True,
         library="reusebench.measured.runtimes.rknn.library_file",
     ),
     RuntimeEntry(
@@ -336,6 +339,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
         needs_mobile_networks=True,
         lacks=(
             ("internal_reuse", "teflon_own_internal"),
+            ("shared_weights", "teflon_own_weights"),
             ("external_weights", "teflon_own_buffers"),
             ("external_internal", "teflon_own_buffers"),
             ("external_memory", "teflon_own_buffers"),

@@ -66,7 +66,7 @@ class InterpreterTensors:
         self._output_stays = "output" in zero_copy
         self._inputs: Dict[int, Any] = {}
         for tensor in _tensors(interpreter, "input"):
-            array = filled_input(data_for(tensor.declared, inputs))
+            array = np.ascontiguousarray(filled_input(data_for(tensor.declared, inputs)))
             if self._input_stays:
                 view = _in_place(interpreter, tensor.number)
                 view[...] = array

@@ -167,6 +167,16 @@ class TeflonRuntime(Runtime):
         first = source.delegated
         return _context(first.model, first.delegate, memory, first.given)
 
+    def share_weights(
+        self,
+        model: str,
+        source: RuntimeContext,
+        memory: Memory,
+        inputs: Inputs = NO_INPUTS,
+    ) -> TeflonContext:
+        """Refuse: the delegate makes the weights of each interpreter again."""
+        raise NotSupported("teflon_own_weights")
+
     def shared_context(self, source: RuntimeContext, memory: Memory) -> TeflonContext:
         """Return a handle on the same interpreter, with arrays of its own."""
         assert isinstance(source, TeflonContext)
