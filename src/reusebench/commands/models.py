@@ -187,9 +187,9 @@ def build(
 ) -> None:
     """Build a model file and print its path.
 
-    NAME is one of `reusebench models list`. .rknn files are INT8, calibrated with an image of
-    noise; files of language models float16; others float32. A language model may be a folder of
-    files.
+    NAME is one of `reusebench models list`. .rknn files and Teflon's .tflite files are INT8,
+    calibrated with an image of noise; files of language models float16; others float32. A language
+    model may be a folder of files.
     """
     options = {"--height": height, "--chip": chip, "--remove-weight": remove_weight or None}
     of_language = {"--type": file_type, "--adapter": adapter, "--merged": merged}
