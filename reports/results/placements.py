@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reusebench.reports.base.statistics import Figure
+from reusebench.reports.results.model_names import short_name
 from reusebench.reports.results.rows import Group, Row
 from reusebench.storage.result import Placement, Result
 
@@ -54,13 +55,18 @@ class PlacedModel:
 
 
 def placed_models(group: Group) -> list[PlacedModel]:
-    """Return each model of the group whose operators are known by device, once."""
-    models: dict[str, PlacedModel] = {}
+    """Return each model of the group whose operators are known by device.
+
+    Seeds of a built-in network are one model if their operators are placed alike.
+    """
+    models: dict[tuple[str, str], PlacedModel] = {}
     for row in group.rows:
         for index, model in enumerate(row.info.models):
             placement = row.info.placements.get(model.digest)
-            if placement and model.digest not in models:
-                models[model.digest] = PlacedModel(model.name, placement, _io(row, index))
+            if placement:
+                name = short_name(model.name)
+                placed_model = PlacedModel(name, placement, _io(row, index))
+                models.setdefault((name, repr(placement)), placed_model)
     return list(models.values())
 
 

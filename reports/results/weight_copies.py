@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from reusebench.measured.runtimes import RUNTIMES
 from reusebench.reports.base.statistics import Figure, known_sum, total
 from reusebench.reports.results.rows import Row
 
-#: Runtimes whose source is open and whose contexts share no weights today.
-_PATCHABLE = ("teflon",)
+#: Runtimes whose contexts share no weights today, with a driver whose source is open.
+_PATCHABLE = tuple(entry.name for entry in RUNTIMES if entry.open_driver)
 #: Components that are equal in all contexts of a model.
 _CONSTANTS = ("weights", "biases")
 

@@ -105,6 +105,8 @@ def fit_sentences(answer: FitAnswer, texts: Texts) -> list[str]:
         if answer.limit_bytes is not None:
             sentences.append(_judgement(answer, best, answer.limit_bytes, texts))
         sentences.append(_frames(answer, best, texts))
+    if answer.patches:
+        sentences.append(_patches(answer, texts))
     if answer.today.frames_per_s is not None and answer.busy_percent > BUSY_PERCENT:
         sentences.append(texts("fit_busy", percent=whole(answer.busy_percent)))
     if answer.applied:
@@ -206,6 +208,15 @@ def _frames(answer: FitAnswer, best: FitPoint, texts: Texts) -> str:
     if best.frames_per_s is None or answer.today.frames_per_s is None:
         return texts("fit_frames_unknown", lanes=best.lanes)
     return texts("fit_frames_kept", frames=_per_s(best), today=_per_s(answer.today))
+
+
+def _patches(answer: FitAnswer, texts: Texts) -> str:
+    """Return the memory of the recommended contexts with drivers that nobody has yet."""
+    parts = []
+    for patch in answer.patches:
+        size = mib(Figure(patch.npu_memory_bytes), npu=True)
+        parts.append(texts("fit_patch_of", open_files=patch.open_files, size=size))
+    return texts("fit_patch", driver=answer.patches[0].driver, parts=texts.joined(parts))
 
 
 def _per_s(point: FitPoint) -> str:

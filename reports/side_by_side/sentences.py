@@ -202,7 +202,10 @@ def _conditions(pair: SideBySide, texts: Texts) -> Iterator[str]:
 
 
 def _of_stack(stack: Stack, texts: Texts) -> Iterator[str]:
-    """Yield the operators that stay on the CPU."""
+    """Yield whether its two memories add up, and the operators that stay on the CPU."""
+    key = f"side_memories_{stack.runtime}"
+    if key in texts.words:
+        yield texts(key, runtime=texts.runtime(stack.runtime))
     model = placed(stack.without_reuse.info, stack.model.digest)
     if model and model.on_cpu:
         yield texts(

@@ -20,7 +20,14 @@ from reusebench.measured.plan import DUP, Context, Plan
 from reusebench.measured.runtimes.base import NodeOrder
 from reusebench.samplers.readings import NpuMemory
 from reusebench.scenarios.catalogue import without_reuse
-from reusebench.storage.fit_answer import FitAnswer, FitGroup, FitPoint, FitShortage, write_answer
+from reusebench.storage.fit_answer import (
+    FitAnswer,
+    FitGroup,
+    FitPatch,
+    FitPoint,
+    FitShortage,
+    write_answer,
+)
 from reusebench.storage.fit_sessions import SessionsAnswer, write_session_answer
 from reusebench.storage.recorded_program import Program
 from reusebench.storage.result import Result
@@ -223,6 +230,7 @@ def _fit(storage: Path) -> list[StoredValue]:
         points=(point, msgspec.structs.replace(point, bytes=2.0 * MIB)),
         layouts=2,
         busy_percent=0.0,
+        patches=(FitPatch("Mesa", 2, MIB, {"weights": MIB}),),
         short=(FitShortage("fit", words),),
         **optional,
     )

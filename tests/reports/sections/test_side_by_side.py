@@ -82,9 +82,9 @@ def test_what_is_not_comparable_is_said(tmp_path: Path) -> None:
         "The two files were quantised in different ways",
         "No speed: nothing computes on a virtual board",
         "Application memory contains the emulator and its translation of the code",
-        "A process that has imported the runtime and made no context takes RKNN 30.0 MiB; Teflon"
-        " 30.0 MiB of application memory; the memory of one context is above it, that of all"
-        " contexts contains it.",
+        "Without any context a process takes: RKNN 30.0 MiB; Teflon 30.0 MiB",
+        ENGLISH("side_memories_rknn", runtime="RKNN"),
+        ENGLISH("side_memories_teflon", runtime="Teflon"),
         "With Teflon 1 of 13 operators run on the CPU: their weights and tensors are application"
         " memory, not NPU memory.",
     ]
