@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from reusebench.harness.result_text import equal_text, is_equal, result_text
 from reusebench.measured.messages import Message
+from reusebench.measured.runtimes.base import Placement
 from reusebench.storage.result import PAGES, PSS, Result
 from reusebench.targets.outcome import Failure
 from tests.reports.stored import (
@@ -47,6 +48,16 @@ def test_memory_saving_and_speed(tmp_path: Path, baseline: Result) -> None:
     )
     assert result_text(baseline, None) == "100.0 ±2.0 MiB, 40.00 ±0.00 ms"
     assert result_text(own, None) == "25.1 ±0.1 MiB, 40.00 ±0.00 ms"
+
+
+@pytest.mark.parametrize("on_npu", [{}, {"CONV_2D": 1}], ids=["none", "some"])
+def test_a_model_that_the_npu_does_not_run(baseline: Result, on_npu: dict[str, int]) -> None:
+    """The line says so; what is in part on the NPU has no remark."""
+    model = baseline.plan.models[0]
+    placement = Placement(on_npu, {"SOFTMAX": 1}, len(on_npu), 0)
+    placed = replace(baseline, placements={model.digest: placement})
+    remark = f"NOTE: no operator of {model.name} runs on the NPU"
+    assert (remark in result_text(placed, None)) == (not on_npu)
 
 
 @pytest.mark.parametrize("count", [2, 3])

@@ -410,6 +410,15 @@ def test_a_process_that_writes_nonsense_has_failed(tmp_path: Path, garbage: str)
     assert garbage.strip("\\xf") in str(failure.message)
 
 
+def test_a_crash_without_words(tmp_path: Path) -> None:
+    """With a library that says nothing, the usual causes are named beside the signal."""
+    plan = replace(make_plan("full_dup", "plain"), runtime="teflon")
+    message = _failure(walk(plan, _script(tmp_path, "read(); os.kill(os.getpid(), 11)"))).message
+    assert message == Message(
+        "process_end_explained", {"cause": Message("teflon_crashed"), "end": _signal("SIGSEGV")}
+    )
+
+
 _LAST_WORDS = (
     "sys.stderr.buffer.write(b'\\x1b[1;31mred\\x1b[m ' + b'.' * 9999 + b' \\xff"
     " \\x1b[31mlast\\x1b[0m\\n')"

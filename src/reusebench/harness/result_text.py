@@ -43,6 +43,7 @@ def result_text(result: Result, baseline: Result | None) -> str:
         _memory(result),
         _saving(result, baseline),
         _speed(result),
+        _placement(result),
         _not_compared(result),
         _charge(result),
         _shortage(result),
@@ -136,6 +137,16 @@ def _speed_of_turns(result: Result) -> str:
     if everyone and len(result.plan.contexts) > 1:
         parts.append(f"of all {per_second(everyone)} with prompts")
     return ", ".join(parts)
+
+
+def _placement(result: Result) -> str:
+    """Return the models of which nothing runs on the NPU; empty if there is none."""
+    names = []
+    for model in result.plan.models:
+        placement = result.placements.get(model.digest)
+        if placement and not placement.npu:
+            names.append(model.name)
+    return f"NOTE: no operator of {' and '.join(names)} runs on the NPU" if names else ""
 
 
 def _not_compared(result: Result) -> str:

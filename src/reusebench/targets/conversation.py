@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import NoReturn, Protocol
+from typing import NoReturn, Optional, Protocol
 
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Plan, Step
@@ -63,7 +63,15 @@ class Stopped(Exception):
 class Conversation:
     """The messages of a running driver. Every method that waits raises Stopped."""
 
-    def __init__(self, target: Target, process: DriverProcess, time_limit_s: float) -> None:
+    def __init__(
+        self,
+        target: Target,
+        process: DriverProcess,
+        time_limit_s: float,
+        silent_crash: Optional[str] = None,
+    ) -> None:
+        """`silent_crash` is the code of what a crash without words means with the runtime."""
+        self._silent_crash = silent_crash
         self._protocol = target.protocol
         self._host = target.machine.host
         self._process = process
@@ -167,6 +175,8 @@ class Conversation:
         last_words = self.last_words()
         kind, message = classify_exit(ending, last_words)
         cause = cause_of_crash(last_words)
+        if cause is None and kind == "crashed" and self._silent_crash:
+            cause = Message(self._silent_crash)
         if cause:
             message = Message("process_end_explained", {"cause": cause, "end": message})
         self._fail(kind, step, message)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from reusebench.measured.messages import Message
 from reusebench.measured.plan import Model, Plan, Step
+from reusebench.measured.runtimes import RUNTIMES
 from reusebench.measured.runtimes.base import Interface, Preparation
 from reusebench.system.interrupts import first_interrupt_calls
 from reusebench.targets.barriers import (
@@ -59,6 +60,8 @@ _STOP = b"stop\n"
 _TRIM = b"trim\n"
 #: The step of failures that come before any other step.
 _FIRST = Step("imported")
+#: Codes of what a crash without words means, by runtime.
+_SILENT_CRASHES = {entry.name: entry.silent_crash for entry in RUNTIMES}
 
 
 @dataclass
@@ -141,7 +144,8 @@ class _Walk:
         plan = self._target.machine.plan_there(self._plan)
         target = self._target.with_exact_heap() if plan.cycles else self._target
         with _started(target, Reach.of_plan(plan)) as process:
-            self._process = Conversation(self._target, process, self._time_limit_s)
+            silent_crash = _SILENT_CRASHES.get(plan.runtime)
+            self._process = Conversation(self._target, process, self._time_limit_s, silent_crash)
             self.run.start_ns = process.started_ns
             self._observer.attach(process.pid)
             try:

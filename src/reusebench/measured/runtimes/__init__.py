@@ -70,6 +70,8 @@ class RuntimeEntry:
     can_be_applied: bool = False
     #: Whether its models are language models, whose inference is a turn of a conversation.
     has_conversations: bool = False
+    #: Code of the message about the usual causes of a crash, if the library says nothing.
+    silent_crash: Optional[str] = None
     #: Whether a context can be bound to a core of the device.
     binds_cores: bool = False
     #: Module whose find_library() returns the path of a library that the runtime needs beside its
@@ -346,6 +348,7 @@ RUNTIMES: Tuple[RuntimeEntry, ...] = (
             ("device_io", "teflon_copies_tensors"),
         ),
         options=("num_threads=2",),
+        silent_crash="teflon_crashed",
         library="reusebench.measured.runtimes.teflon.library_file",
         open_driver="Mesa",
     ),

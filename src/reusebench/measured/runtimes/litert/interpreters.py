@@ -143,10 +143,14 @@ def check_sizes(interpreter: Any, inputs: Inputs) -> None:
     made = {detail["index"]: detail["shape"] for detail in interpreter.get_input_details()}
     for tensor in _tensors(interpreter, "input"):
         needed = data_for(tensor.declared, inputs).shape
-        if needed != tuple(made[tensor.number]):
-            sizes = {"needed": needed, "made": made[tensor.number]}
-            texts = {name: "x".join(map(str, shape)) for name, shape in sizes.items()}
-            raise NotSupported("teflon_fixed_sizes", tensor=tensor.declared.name, **texts)
+        sizes = tuple(made[tensor.number])
+        if needed != sizes:
+            raise NotSupported(
+                "teflon_fixed_sizes",
+                tensor=tensor.declared.name,
+                needed="x".join(map(str, needed)),
+                made="x".join(map(str, sizes)),
+            )
 
 
 def interface_of(model: str) -> Interface:
