@@ -1,4 +1,7 @@
-"""The use of the NPU's IOMMU domains: address spaces, one of which a runtime names per buffer."""
+"""The use of the NPU's IOMMU domains, which are address spaces.
+
+With Rockchip's driver a runtime names one per buffer; with rocket each open file has its own.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,14 @@ from reusebench.targets.barriers import BarrierReading
 
 __all__ = ["DOMAIN_BYTES", "DomainUse", "domain_uses"]
 
-#: Size of one domain: 32-bit addresses (rknpu_iommu.c).
+#: Size of one domain: 32-bit addresses (rknpu_iommu.c, rocket_drv.c).
 DOMAIN_BYTES = 2**32
 
 
 class DomainUse(msgspec.Struct, frozen=True):
     """One domain when it was fullest."""
 
+    #: Rocket: the number of the open file, in the order of opening.
     domain: int
     #: Addresses in use; importing a buffer again takes additional ones.
     peak_bytes: int
