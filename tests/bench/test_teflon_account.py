@@ -15,7 +15,7 @@ from reusebench.accounting.account import Account, account_of_ledger
 from reusebench.accounting.ledger import Ledger, read_ledger
 from reusebench.accounting.rocket import ROCKET, rocket_components
 from reusebench.harness.measuring.context_limit import limit_of
-from reusebench.measured.plan import DUP, SHARED_CONTEXT, Context, Model, Plan
+from reusebench.measured.plan import CONTEXTS, DUP, SHARED_CONTEXT, Context, Cycles, Model, Plan
 from reusebench.measured.runtimes import find_runtime
 from reusebench.samplers.observer import Observer
 from reusebench.targets.measured_process import MeasuredRun
@@ -147,3 +147,14 @@ def test_memory_ends_to_the_byte(target: Target, model: Model, walked: Walked) -
         limit = known(limit_of(full.plan, full.run, full.ledger))
         assert limit.contexts == expected
         assert known(limit.failure).kind in ("crashed", "out_of_memory")
+
+
+def test_a_destroyed_context_gives_its_memory_back(target: Target, model: Model) -> None:
+    """After each cycle no NPU memory is left; Mesa 26.1.6 leaves a descriptor of each delegate."""
+    cycles = _walk(target, model, Context(0, 0), cycles=Cycles(CONTEXTS, 3))
+    ends = [barrier for barrier in cycles.run.barriers if barrier.phase == "cycle"]
+    assert [cycles.ledger.live_bytes(barrier.at_ns) for barrier in ends] == [0] * 3
+    assert all(mapping.ended_ns is not None for mapping in cycles.ledger.mappings)
+    descriptors = [known(barrier.data.usage).fds for barrier in ends]
+    grown = [after - before for before, after in zip(descriptors, descriptors[1:])]
+    assert set(grown) <= {0, 1}
