@@ -6,17 +6,20 @@ import signal
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
+from unittest.mock import Mock, patch
 
 import pytest
 
 from reusebench.accounting.ledger import Ledger
-from reusebench.recorder import recorder
+from reusebench.recorder import memory_reader, process_tree, recorder
 from reusebench.recorder.marks import Marks
 from reusebench.recorder.program import ProgramEnding, Start
 from reusebench.recorder.recorder import record
 from reusebench.recorder.recording import Recording
 from reusebench.recorder.site import LOCAL_SITE
 from reusebench.recorder.stored_form import stored_repeat
+from reusebench.samplers.npu.drm_clients import DrmMemory, drm_memory
+from reusebench.samplers.npu.mainline import MainlineNpu
 from tests.helpers.support import known
 from tests.recorder.alone import alone
 
@@ -146,3 +149,42 @@ def test_a_program_whose_time_is_over(ignored: str, tmp_path: Path) -> None:
     expected = signal.SIGKILL if ignored else signal.SIGTERM
     assert recording.ending.signal_number == expected
     assert recording.is_cut
+
+
+def _record_on_mainline(output: Path, total_bytes: int | None) -> tuple[Recording, list[str]]:
+    """Record a program that has the node of an NPU open; return what the user was told, too."""
+    words = ["sh", "-c", "exec 5> /dev/null; sleep 1"]
+    npus = [MainlineNpu("rocket", "/dev/null")]
+    memory = Mock(side_effect=drm_memory)
+    if total_bytes is not None:
+        memory = Mock(return_value=DrmMemory(total_bytes, None, None))
+    notices: list[str] = []
+    finds_npus = patch.object(memory_reader, "mainline_npus", return_value=npus)
+    with finds_npus, patch.object(process_tree, "drm_memory", memory):
+        recording = record(
+            LOCAL_SITE,
+            lambda: LOCAL_SITE.start(words, Marks(), Start({}, output)),
+            Marks(),
+            has_rknpu=False,
+            notify=notices.append,
+            keep=lambda _: None,
+        )
+    return recording, notices
+
+
+def test_a_driver_that_tells_nothing(tmp_path: Path) -> None:
+    """NPU memory is unknown, not 0, and the user is told why; dma-bufs are another figure."""
+    recording, notices = alone(_record_on_mainline, tmp_path / "output", None)
+    (phase,) = recording.phases.values()
+    assert phase.readings["npu_memory"].highest_bytes is None
+    assert phase.readings["dmabuf_memory"].highest_bytes == 0
+    (notice,) = notices
+    assert "the driver rocket of this kernel tells no program's NPU memory" in notice
+
+
+def test_a_driver_that_tells_its_memory(tmp_path: Path) -> None:
+    """The NPU memory of the program is what the driver shows."""
+    recording, notices = alone(_record_on_mainline, tmp_path / "output", 4096)
+    (phase,) = recording.phases.values()
+    assert phase.readings["npu_memory"].highest_bytes == 4096
+    assert notices == []
