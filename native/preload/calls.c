@@ -191,6 +191,8 @@ static int rocket_ioctl(int fd, unsigned long request, void *argument)
     }
     if (result == 0)
         account_rocket(fd, number, &call);
+    else if (number == ROCKET_SUBMIT)
+        account_failed_submit(file_of(fd), &call.submit, errno);
     return result;
 }
 

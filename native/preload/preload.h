@@ -109,6 +109,7 @@ struct buffer {
     ino_t inode;
     bool has_inode; /* false for a DRM buffer that was not exported yet */
     bool alive;
+    bool has_failed; /* it has commands of a job that was not run, and an event says so */
     unsigned objects;
 };
 
@@ -191,6 +192,8 @@ void *map_object(const struct object *object);
  */
 void account_submit(const struct npu_submit *submit);
 void account_rocket_submit(int file, const struct rocket_submit *submit);
+/* Writes that the driver refused a whole submit. */
+void account_failed_submit(int file, const struct rocket_submit *submit, int error);
 
 /* Answer calls as the driver of the simulated board would, with ioctl's return value. Called with the lock held. */
 int answer_npu(unsigned number, void *argument);

@@ -74,7 +74,6 @@ struct walk {
     uint64_t input; /* hash of all commands and of the meaning of addresses */
     struct numbers registers; /* buffers that hold commands */
     struct numbers inputs, outputs; /* buffers that rocket's jobs name */
-    uint64_t refused_jobs;
     struct access *accesses;
     size_t access_count;
 };
@@ -313,8 +312,6 @@ static void print_walk(FILE *text, const struct walk *walk)
             walk->core_mask);
     if (!walk->complete)
         fputs(",\"walked\":false", text);
-    if (walk->refused_jobs)
-        fprintf(text, ",\"refused_jobs\":%" PRIu64, walk->refused_jobs);
     print_numbers(text, "registers", &walk->registers);
     if (walk->is_rocket) {
         print_numbers(text, "inputs", &walk->inputs);
@@ -429,26 +426,66 @@ static bool list_job(struct walk *walk, int file, const struct rocket_job *job)
            note_handles(&walk->outputs, file, job->output_handles, job->output_count);
 }
 
+static struct rocket_job job_in_list(const struct rocket_submit *submit, uint32_t index)
+{
+    struct rocket_job job;
+    memcpy(&job, item(submit->jobs, index, submit->job_bytes), sizeof job);
+    return job;
+}
+
+/* Returns the buffer of a job's first commands, 0 if there is none. */
+static unsigned command_buffer(int file, const struct rocket_job *job)
+{
+    struct rocket_task task;
+    if (!job->task_count || job->task_bytes < sizeof task)
+        return 0;
+    memcpy(&task, item(job->tasks, 0, job->task_bytes), sizeof task);
+    const struct object *object = object_holding(file, task.command_address);
+    return object ? object->buffer : 0;
+}
+
+/* Teflon reports no job that is not run, and goes on: one event for each buffer of commands tells of it. */
+static void write_failed(unsigned buffer, uint32_t jobs, int error)
+{
+    static bool has_failed_without_buffer;
+    bool *has_failed = buffer ? &buffers[buffer - 1].has_failed : &has_failed_without_buffer;
+    if (!*has_failed)
+        write_event("failed", ",\"buffer\":%u,\"jobs\":%" PRIu32 ",\"error\":%d", buffer, jobs, error);
+    *has_failed = true;
+}
+
 /* The driver does not run a job with an error, tells nobody, and runs the others. */
 static void list_jobs(struct walk *walk, int file, const struct rocket_submit *submit)
 {
     for (uint32_t index = 0; index < submit->job_count; index++) {
-        struct rocket_job job;
+        struct rocket_job job = job_in_list(submit, index);
         struct walk before = *walk;
-        memcpy(&job, item(submit->jobs, index, submit->job_bytes), sizeof job);
         if (list_job(walk, file, &job))
             continue;
         walk->task_count = before.task_count;
         walk->inputs.count = before.inputs.count;
         walk->outputs.count = before.outputs.count;
-        walk->refused_jobs++;
+        write_failed(command_buffer(file, &job), 1, 0);
     }
+}
+
+static bool has_jobs(const struct rocket_submit *submit)
+{
+    return submit->job_count && submit->job_bytes >= sizeof(struct rocket_job);
+}
+
+void account_failed_submit(int file, const struct rocket_submit *submit, int error)
+{
+    if (!settings.ledger || !has_jobs(submit))
+        return;
+    struct rocket_job first = job_in_list(submit, 0);
+    write_failed(command_buffer(file, &first), submit->job_count, error);
 }
 
 void account_rocket_submit(int file, const struct rocket_submit *submit)
 {
     struct walk walk = {.is_rocket = true, .domain = file, .complete = true, .input = generation};
-    if (!settings.ledger || !submit->job_count || submit->job_bytes < sizeof(struct rocket_job) || submit->reserved)
+    if (!settings.ledger || !has_jobs(submit) || submit->reserved)
         return;
     list_jobs(&walk, file, submit);
     walk.start = walk.task_count ? (uint32_t)walk.tasks[0].address : 0;
@@ -456,6 +493,5 @@ void account_rocket_submit(int file, const struct rocket_submit *submit)
         walk.input = mixed(walk.input, walk.inputs.of[index]);
     for (size_t index = 0; index < walk.outputs.count; index++)
         walk.input = mixed(walk.input, ~(uint64_t)walk.outputs.of[index]);
-    walk.input = mixed(walk.input, walk.refused_jobs);
     walk_tasks(&walk);
 }

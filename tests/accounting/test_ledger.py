@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from reusebench.accounting.ledger import Ledger, LedgerError, Mapping, Read, Submit, read_ledger
+from reusebench.accounting.ledger import (
+    FailedJobs,
+    Ledger,
+    LedgerError,
+    Mapping,
+    Read,
+    Submit,
+    read_ledger,
+)
 from tests.accounting.hand_made import PAGE, make_buffer, make_ledger
 
 
@@ -124,6 +132,12 @@ def test_every_open_file_of_rocket_is_a_domain() -> None:
     mapped = {"event": "map", "at_ns": 1, "buffer": 1, "domain": 40, "bytes": PAGE}
     ledger = read_ledger(_lines(created, mapped))
     assert (ledger.buffers[1].source, ledger.mappings) == ("rocket", (Mapping(1, 40, PAGE, 1),))
+
+
+def test_jobs_that_were_not_run() -> None:
+    """A failed submit has its error, a job that the driver left out has none."""
+    event = {"event": "failed", "at_ns": 5, "buffer": 3, "jobs": 2, "error": 22}
+    assert read_ledger(_lines(event)).failed == (FailedJobs(5, 3, 2, 22),)
 
 
 def test_other_events_make_no_buffer() -> None:

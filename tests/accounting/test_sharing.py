@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from reusebench.accounting.attribution import attribute
-from reusebench.accounting.ledger import Ledger, Read, Submit
+from reusebench.accounting.ledger import FailedJobs, Ledger, Read, Submit
 from reusebench.accounting.sharing import WRONG_READS, Finding, find_wrong_reads, shared_parts
 from reusebench.measured.plan import DUP, SHARED_WEIGHTS, Context, Plan
 from tests.accounting.hand_made import (
@@ -55,6 +56,17 @@ def _shared(plan: Plan, *submits: Submit) -> list[tuple[int, int, tuple[int, ...
 
 
 # Reads
+
+
+def test_jobs_that_were_not_run_are_their_contexts() -> None:
+    """Each event is a finding, with the context whose buffer has the commands, if any."""
+    ledger = msgspec.structs.replace(
+        _ledger(_LOADS), failed=(FailedJobs(1, 12, 3, 0), FailedJobs(2, 0, 1, 5))
+    )
+    assert find_wrong_reads(_LOADS, make_barriers(_LOADS), ledger) == [
+        Finding("not_run", 1, 12, None, 3),
+        Finding("not_run", None, None, None, 1),
+    ]
 
 
 def test_own_memory_is_no_finding() -> None:

@@ -265,6 +265,7 @@ def _wrong_reads(storage: Path) -> list[StoredValue]:
             findings=(
                 Finding("reads_freed", 1, 5, 0, 3),
                 Finding("reads_unknown", 1, 5, None, 3, 4096),
+                Finding("not_run", 1, 5, None, 4),
                 Finding("leak", None, None, None, MIB),
             ),
             application_buffers=(ApplicationBuffers("internal", 2, 4 * MIB, 1),),

@@ -118,7 +118,7 @@ for name, one in calls.items(): print(name, attempt(one), sep="=")
         "start": "EINVAL",
         "fine": "ok",
     }
-    assert ended.buffers() == [("create", 1)]
+    assert ended.buffers() == [("create", 1), ("failed", 1)]
 
 
 def test_each_open_file_has_addresses_of_its_own(on_board: RunOnBoard) -> None:
@@ -397,16 +397,32 @@ run(job())
 
 
 def test_jobs_with_errors_are_left_out(on_board: RunOnBoard) -> None:
-    """The driver does not run them, runs the others, and reports no error."""
+    """The driver does not run them, runs the others, and reports no error; the ledger tells once
+    for each buffer of commands.
+    """
     script = """
 wrong = [
     job(count=0), job(task_size=4), job(inputs=(99,)), job(outputs=(data.handle, 99)),
     rocket_job([], (weights.handle,))]
-npu.submit(*wrong, job())
+for _ in range(3): npu.submit(*wrong, job())
 """
-    (submit,) = _run(on_board, _JOB + script).named("submit")
-    assert (submit["refused_jobs"], submit["tasks"]) == (5, 1)
-    assert (submit["inputs"], submit["outputs"]) == ([3], [4])
+    ended = _run(on_board, _JOB + script)
+    (submit,) = ended.named("submit")
+    assert (submit["tasks"], submit["inputs"], submit["outputs"]) == (1, [3], [4])
+    failed = [(event["buffer"], event["jobs"], event["error"]) for event in ended.named("failed")]
+    assert failed == [(5, 1, 0), (0, 1, 0)]
+
+
+def test_a_submit_that_fails_is_told_once(on_board: RunOnBoard) -> None:
+    """With the number of its jobs and the error; Teflon itself goes on as if it had run."""
+    script = """
+for _ in range(3):
+    try: npu.submit(job(), job())
+    except OSError: pass
+"""
+    ended = _run(on_board, _JOB + script, faults="submit-error=EIO")
+    (failed,) = ended.named("failed")
+    assert (failed["buffer"], failed["jobs"], failed["error"]) == (5, 2, 5)
 
 
 def test_jobs_of_an_open_file_mean_its_own_addresses(on_board: RunOnBoard) -> None:

@@ -14,7 +14,16 @@ import msgspec
 from reusebench.system.files import printable
 from reusebench.targets.ledger_file import MOST_BYTES
 
-__all__ = ["Buffer", "Ledger", "LedgerError", "Mapping", "Read", "Submit", "read_ledger"]
+__all__ = [
+    "Buffer",
+    "FailedJobs",
+    "Ledger",
+    "LedgerError",
+    "Mapping",
+    "Read",
+    "Submit",
+    "read_ledger",
+]
 
 _Long = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 #: Sums of many sizes are counted in 64 bits.
@@ -104,6 +113,17 @@ class Submit(msgspec.Struct, frozen=True):
     outputs: tuple[int, ...] = ()
 
 
+class FailedJobs(msgspec.Struct, frozen=True):
+    """Jobs that the driver rocket did not run; the first ones with commands in that buffer."""
+
+    at_ns: int
+    #: Buffer.number; 0 if no buffer has their commands.
+    buffer: int
+    jobs: int
+    #: The errno of the submit; 0 if the driver refused a single job, which it tells nobody.
+    error: int
+
+
 class Ledger(msgspec.Struct, frozen=True):
     """All requests of one process to the NPU's driver."""
 
@@ -114,6 +134,7 @@ class Ledger(msgspec.Struct, frozen=True):
     #: Distinct paths that the virtual board kept from the process.
     refused: tuple[str, ...] = ()
     mappings: tuple[Mapping, ...] = ()
+    failed: tuple[FailedJobs, ...] = ()
 
     def live(self, at_ns: int) -> list[Buffer]:
         """Return the buffers that exist at that time."""
@@ -217,6 +238,12 @@ class _Submit(_Event, frozen=True):
     outputs: tuple[_Number, ...] = ()
 
 
+class _Failed(_Event, frozen=True):
+    buffer: _Number
+    jobs: _Number
+    error: _Number
+
+
 class _Refused(_Event, frozen=True):
     path: _Path
 
@@ -226,7 +253,7 @@ class _Fault(_Event, frozen=True):
 
 
 _AnyEvent = Union[
-    _Start, _Create, _Inode, _Destroy, _Import, _Map, _Unmap, _Submit, _Refused, _Fault
+    _Start, _Create, _Inode, _Destroy, _Import, _Map, _Unmap, _Submit, _Failed, _Refused, _Fault
 ]
 
 
@@ -252,6 +279,7 @@ def read_ledger(events: bytes) -> Ledger:
         reader.mode,
         tuple(reader.refused),
         tuple(reader.mappings),
+        tuple(reader.failed),
     )
 
 
@@ -268,6 +296,7 @@ class _Reader:
         self.mode: str | None = None
         self.refused: dict[str, None] = {}
         self.mappings: list[Mapping] = []
+        self.failed: list[FailedJobs] = []
         #: Key: buffer, domain and size; value: indices of the mappings that have not ended.
         self._mapped: dict[tuple[int, int, int], list[int]] = {}
 
@@ -285,6 +314,8 @@ class _Reader:
             self._map(event)
         elif isinstance(event, _Submit):
             self._submit(event)
+        elif isinstance(event, _Failed):
+            self.failed.append(FailedJobs(event.at_ns, event.buffer, event.jobs, event.error))
         elif isinstance(event, _Refused):
             self.refused[event.path] = None
 

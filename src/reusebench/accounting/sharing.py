@@ -19,13 +19,13 @@ __all__ = ["WRONG_READS", "Finding", "Shared", "find_wrong_reads", "shared_parts
 
 #: Kinds of Finding of a context that computed with memory other than its own.
 WRONG_READS = ("reads_freed", "reads_foreign")
-_FINDINGS = (*WRONG_READS, "reads_unknown", "not_shared", "leak")
+_FINDINGS = (*WRONG_READS, "reads_unknown", "not_shared", "not_run", "leak")
 
 
 class Finding(msgspec.Struct, frozen=True):
     """A use of memory that is not in the plan."""
 
-    #: "reads_freed", "reads_foreign", "reads_unknown", "not_shared" or "leak".
+    #: "reads_freed", "reads_foreign", "reads_unknown", "not_shared", "not_run" or "leak".
     kind: str
     #: The context that did it; None for a leak.
     context: Optional[int]
@@ -33,7 +33,7 @@ class Finding(msgspec.Struct, frozen=True):
     buffer: Optional[int]
     #: The context that the buffer belongs to, if any.
     owner: Optional[int]
-    #: Number of addresses, or bytes of a leak.
+    #: Number of addresses, jobs that were not run, or bytes of a leak.
     amount: int
     #: Unknown addresses only: distance of the lowest one from the end of `buffer`.
     past_end_bytes: Optional[int] = None
@@ -68,7 +68,9 @@ class Shared(msgspec.Struct, frozen=True):
 def find_wrong_reads(
     plan: Plan, barriers: Sequence[BarrierReading], ledger: Ledger
 ) -> list[Finding]:
-    """Return the reads of freed or foreign memory, and weights that are not shared as planned."""
+    """Return the reads of freed or foreign memory, weights that are not shared as planned, and jobs
+    that were not run.
+    """
     owner_of = _owners(barriers, ledger)
     wrong_reads: dict[tuple[str, int, int | None], list[Read]] = defaultdict(list)
     for context, read in _reads(owner_of, ledger):
@@ -89,6 +91,9 @@ def find_wrong_reads(
                 past_end_bytes=min(distances, default=None),
             )
         )
+    for failed in ledger.failed:
+        submitter = owner_of.get(failed.buffer)
+        findings.append(Finding("not_run", submitter, failed.buffer or None, None, failed.jobs))
     return [*findings, *_not_shared(plan, owner_of, ledger)]
 
 

@@ -182,7 +182,7 @@ def test_equal_npu_memory_is_said_to_be_equal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(
-    "kind", ["reads_freed", "reads_foreign", "reads_unknown", "not_shared", "leak"]
+    "kind", ["reads_freed", "reads_foreign", "reads_unknown", "not_shared", "not_run", "leak"]
 )
 def test_findings_are_warned_of(tmp_path: Path, kind: str, language: str) -> None:
     """Whatever the ledger found is a warning that names the scenario and, but for a leak, its
