@@ -34,10 +34,9 @@ def install(board: VirtualBoard, sources: Path | None, show_step: Callable[[str]
     check_usable()
     ensure_sandbox(show_step)
     PRELOAD.ensure(board.architecture, show_step)
-    if board.system is not None:
-        board.system.ensure(sources, show_step)
     ensure_emulator(board.architecture, show_step)
     if board.system is not None:
+        board.system.ensure(sources, show_step)
         ensure_bytecode(board.system, show_step)
     output = _tried(board, (*_VERSIONS, board.adapter))
     if board.trial is not None:
