@@ -347,7 +347,8 @@ def try_plan(target: Target, plan: Plan, time_limit_s: float) -> list[Barrier] |
     """Walk the plan in a fresh process without measuring; return its barriers, or its failure."""
     barriers = []
     with _failing(_FIRST) as attempt, _started(target, Reach.of_plan(plan)) as process:
-        conversation = Conversation(target, process, time_limit_s)
+        silent_crash = _SILENT_CRASHES.get(plan.runtime)
+        conversation = Conversation(target, process, time_limit_s, silent_crash)
         there = target.machine.plan_there(plan)
         conversation.write(target.protocol.begin(there), _FIRST)
         ran = 0
