@@ -24,7 +24,7 @@ from reusebench.storage.fit_answer import FitAnswer, read_answers
 from reusebench.system.cache import cache_root
 from reusebench.targets.programs import APPLY
 from reusebench.targets.rknn_library import RknnLibrary, find_libraries
-from reusebench.targets.vboard.catalogue import rknn_board
+from reusebench.targets.vboard.catalogue import rknn_board, rocket_board
 from tests.commands.replies import result_of
 from tests.helpers.support import CHECKOUT, Ended, Reusebench, known
 
@@ -55,6 +55,8 @@ _LIBRARY = _library()
 _with_library = pytest.mark.skipif(
     not (_LIBRARY and _RKNN_MODELS), reason="needs librknnrt, its virtual board and a model"
 )
+
+_MISSING_OF_ROCKET = rocket_board().missing_parts()
 
 
 #: Other processes that have the runtime's library in memory while the CPU is measured.
@@ -460,3 +462,29 @@ def test_a_model_that_does_not_run(reusebench: Reusebench, tmp_path: Path) -> No
     assert ended.exit_code == 2
     assert "broken.onnx" in ended.err
     assert "Traceback" not in ended.err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(_MISSING_OF_ROCKET), reason="needs the virtual board vboard:rocket")
+def test_contexts_of_teflon_to_the_byte(
+    reusebench: Reusebench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Contexts share nothing; a patch to Mesa would leave weights and biases once per open file."""
+    pytest.importorskip("ai_edge_litert", reason="writes the model")
+    from tests.measured.runtimes.teflon_models import write_model
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_CACHE.parent))
+    model = write_model(tmp_path / "model.tflite")
+    options = ["--runtime", "teflon", "--target", "vboard:rocket", "--storage", tmp_path / "runs"]
+    streams = ["--streams", 4, "--contexts", 1, "--verify"]
+    ended = reusebench("fit", "--json", "--model", model, *options, *streams)
+    answer = result_of(ended)
+    components = answer["measured_npu_components_bytes"]
+    assert components == answer["predicted_npu_components_bytes"]
+    assert answer["measured_npu_memory_bytes"] == answer["today"]["bytes"]
+    assert (answer["best"]["contexts"], answer["best"]["lanes"]) == (4, 3)
+    of_weights = components["weights"] + components["biases"]
+    for patch, open_files in zip(answer["patches"], (3, 1)):
+        assert patch["open_files"] == open_files
+        saved = answer["best"]["bytes"] - patch["npu_memory_bytes"]
+        assert saved == of_weights // 4 * (4 - open_files)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -287,3 +288,12 @@ def test_threads_of_one_context_do_not_lower_the_bound_of_several_cores(tmp_path
     layout = Layout((ContextGroup(0, next(costs.forms(0)), (1, 1, 1)),))
     pages = 40 + 3 + 3 * (20 + 9 + 2)
     assert costs.least_bytes(layout) == pages * _PAGE
+
+
+def test_what_a_runtime_is_known_to_lack_is_not_measured() -> None:
+    """Plans with memory of the application are left out, and forms with it are never predicted."""
+    demand = replace(demand_of((3,)), lacks=frozenset({"internal_reuse", "external_weights"}))
+    for layout in NpuCosts(Study(demand, computes=False)).missing():
+        (group,) = layout.groups
+        assert not group.form.shares_internal
+        assert not group.form.has_weights_outside

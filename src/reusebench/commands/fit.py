@@ -344,7 +344,8 @@ def _demand(request: ModelRequest, runtime: str, target: Target, contexts: int) 
             f"{len(models)} models and {request.streams} streams: a model serves one stream or"
             " more; add --streams"
         )
-    is_npu = find_runtime(runtime).device == "npu"
+    entry = find_runtime(runtime)
+    is_npu = entry.device == "npu"
     if is_npu and not target.keeps_ledger:
         raise UserError(
             f"--target {target.name} does not count NPU buffers, from which layouts are predicted:"
@@ -362,6 +363,7 @@ def _demand(request: ModelRequest, runtime: str, target: Target, contexts: int) 
         cores=_cores(target) if is_npu else target.machine.host.usable_cpus(),
         binds=is_npu,
         are_resolutions=bool(request.resolutions),
+        lacks=frozenset(scenario for scenario, _ in entry.lacks),
     )
 
 

@@ -35,6 +35,8 @@ class Demand:
     binds: bool
     #: Whether the models are resolutions of one network; all may then have the first one's weights.
     are_resolutions: bool = False
+    #: Scenarios whose mechanism the runtime lacks for every model, which need no measurement.
+    lacks: frozenset[str] = frozenset()
 
     @property
     def most(self) -> tuple[int, ...]:

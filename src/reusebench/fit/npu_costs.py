@@ -260,7 +260,13 @@ class NpuCosts:
             Form(DUP, shares_internal=True, outside=True),
         ]
         singles += [Form(zero_copy=tensors, shares_io=True) for tensors in TENSORS if tensors]
-        return singles
+        return [form for form in singles if not self._is_lacking(form)]
+
+    def _is_lacking(self, form: Form) -> bool:
+        """Whether the runtime is known to lack what the form needs."""
+        lacks = self._demand.lacks
+        lacks_internal = form.shares_internal and "internal_reuse" in lacks
+        return lacks_internal or (form.has_weights_outside and "external_weights" in lacks)
 
     def _frames(self, layout: Layout) -> Figure | None:
         lanes = min(layout.contexts, self._demand.cores)
