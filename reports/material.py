@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -54,6 +54,8 @@ class Material:
     fits: Sequence[FitAnswer] = ()
     #: Those of `reusebench fit --sessions`.
     session_fits: Sequence[SessionsAnswer] = ()
+    #: Networks by the name of a model, given by the user: names of one network's files may differ.
+    networks: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def shown(self) -> list[Group]:

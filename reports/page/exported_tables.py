@@ -81,7 +81,7 @@ def _boards(material: Material) -> Iterable[Record]:
 
 def _side_by_side(material: Material) -> Iterable[Record]:
     """Yield the records of each network that two NPU runtimes have measured on one chip."""
-    for pair in side_by_side(material.groups):
+    for pair in side_by_side(material.groups, material.networks):
         yield from side_by_side_records(pair)
 
 

@@ -52,6 +52,8 @@ from reusebench.reports.shared.answers import (
     virtual_note,
 )
 from reusebench.reports.shared.comparison import latency_sentences, name_in_words
+from reusebench.reports.side_by_side.sentences import summary_of
+from reusebench.reports.side_by_side.stacks import side_by_side
 from reusebench.reports.streams.sentences import (
     frame_sentences,
     growth_sentences,
@@ -181,6 +183,16 @@ def print_answer(page: Page, console: Console) -> None:
     width = min(console.width, _WIDTH)
     for line in _fitting(paragraphs, width, texts, console):
         console.print(line, soft_wrap=True)
+
+
+def print_side_by_side(page: Page, newest: Sequence[Group], console: Console) -> None:
+    """Print a line for each network that one of the newest groups and another runtime have."""
+    texts = page.texts
+    title = texts("terminal_side_by_side")
+    for pair in side_by_side(page.groups, page.material.networks):
+        if any(stack.group in newest for stack in pair.stacks):
+            line = texts("of_group", group=title, words=summary_of(pair, texts))
+            console.print(Text(line), soft_wrap=True)
 
 
 def _fitting(

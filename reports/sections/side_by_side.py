@@ -51,7 +51,7 @@ class SideBySideSection(Section):
 
 
 def _pairs(page: Page) -> Sequence[SideBySide]:
-    return side_by_side(page.groups)
+    return side_by_side(page.groups, page.material.networks)
 
 
 def _figure_name(number: int) -> str:

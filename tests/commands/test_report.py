@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from reusebench.reports.base.texts import texts_of
 from tests.helpers.support import Reusebench
 from tests.reports.sections.test_leaks import cycles_result
 from tests.reports.stored import changed, even, full_run, machine, result, write_run
+from tests.reports.stored_stacks import RKNN_MODEL, TEFLON_MODEL, rknn_results, teflon_results
 
 pytestmark = pytest.mark.process
 
@@ -200,3 +202,19 @@ def test_leaks_at_the_rates_of_the_user(tmp_path: Path, reusebench: Reusebench) 
     wrong = reusebench(*options, "--leak-limit", "much")
     assert wrong.exit_code == 2
     assert "is not a size; valid: a number with B, KiB" in " ".join(wrong.err.split())
+
+
+def test_two_stacks_with_files_of_other_names(tmp_path: Path, reusebench: Reusebench) -> None:
+    """The user says which models are one network; the terminal has their leanest layouts."""
+    rknn = replace(RKNN_MODEL, name="yolo", origin=None)
+    teflon = replace(TEFLON_MODEL, name="yolo_full_integer", origin=None)
+    write_run(tmp_path, rknn_results(tmp_path, rknn), 1)
+    write_run(tmp_path, teflon_results(tmp_path, teflon), 2, at="2026-01-02T00:00:00")
+    options = ("report", "--storage", tmp_path, "--output", tmp_path / "out", "--format", "csv")
+    assert "Side by side" not in reusebench(*options).out
+    paired = reusebench(*options, "--network", "yolo_full_integer=yolo")
+    assert "Side by side: yolo on rk3588 at least: RKNN 54.00 MiB" in " ".join(paired.out.split())
+    assert {row["network"] for row in rows_of(tmp_path / "out", "side_by_side")} == {"yolo"}
+    wrong = reusebench(*options, "--network", "yolo")
+    assert wrong.exit_code == 2
+    assert "'yolo' is not valid; valid: MODEL=NETWORK" in " ".join(wrong.err.split())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +21,12 @@ from reusebench.reports.errors import ReportError
 from reusebench.reports.material import Material, read_material
 from reusebench.reports.page.exported_tables import TABLES, write_tables
 from reusebench.reports.page.index import REPORT_PAGE, figures_by_file, start_figures, write_report
-from reusebench.reports.page.terminal import print_answer, print_group, print_programs
+from reusebench.reports.page.terminal import (
+    print_answer,
+    print_group,
+    print_programs,
+    print_side_by_side,
+)
 from reusebench.reports.results.leak_limits import LeakLimits
 from reusebench.reports.sections.section import Page
 from reusebench.storage.metrics import find_metric
@@ -32,6 +37,19 @@ _PAGE = "html"
 _FIGURES = "svg"
 FORMATS = (_PAGE, *TABLE_FORMATS, _FIGURES)
 _DEFAULT_FORMATS = (_PAGE, "csv", "markdown")
+
+
+def _networks(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, str]:
+    """Return the networks by the names of models."""
+    networks = {}
+    for text in given:
+        model, _separator, network = text.rpartition("=")
+        if not (model and network):
+            raise click.BadParameter(
+                f"{text!r} is not valid; valid: MODEL=NETWORK, such as detector_int8=detector"
+            )
+        networks[model] = network
+    return networks
 
 
 @click.command()
@@ -57,6 +75,17 @@ _DEFAULT_FORMATS = (_PAGE, "csv", "markdown")
 @click.option(
     "--details", is_flag=True, help="Print every table too, before the answer in ten lines."
 )
+@click.option(
+    "--network",
+    "networks",
+    metavar="MODEL=NETWORK",
+    multiple=True,
+    callback=_networks,
+    help=(
+        "Two NPU runtimes are compared on one network: the network of a model, if the names of its"
+        " files differ. Repeatable."
+    ),
+)
 @leak_limits
 @json_option
 def report(
@@ -66,13 +95,14 @@ def report(
     language: str,
     formats: Sequence[str],
     details: bool,
+    networks: Mapping[str, str],
     leak_limits: LeakLimits,
 ) -> int:
     """Write the report of stored runs, and print its answer.
 
     Exits with 1 if a stored file could not be read.
     """
-    material = read_material(storages, runs, leak_limits)
+    material = replace(read_material(storages, runs, leak_limits), networks=networks)
     for file in material.bad_files:
         warn(file)
     reply = reply_of()
@@ -105,6 +135,7 @@ def report(
         print_programs(material.programs, texts, console)
     if page.groups:
         print_answer(page, console)
+        print_side_by_side(Page(material, texts), newest, console)
     for path in paths:
         console.print(texts("terminal_written", path=path), highlight=False, soft_wrap=True)
     return 1 if material.bad_files else 0
