@@ -136,7 +136,7 @@ _MISTAKES = {
     ),
     "test_unknown_runtime": (
         "unknown runtime 'onxruntime'; valid: onnxruntime, ncnn, mnn, litert, openvino,"
-        " megengine_lite, llama_cpp, onnxruntime_genai, openvino_genai, rknn."
+        " megengine_lite, llama_cpp, onnxruntime_genai, openvino_genai, rknn, teflon."
         " `reusebench doctor` shows what this machine has\n"
     ),
     "test_absent_model": (
