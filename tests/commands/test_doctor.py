@@ -13,8 +13,8 @@ import pytest
 from reusebench.commands import doctor
 from reusebench.harness import extras
 from reusebench.measured.runtimes import RuntimeEntry, find_runtime
+from reusebench.measured.runtimes.device_nodes import Node
 from reusebench.measured.runtimes.rknn import library_file
-from reusebench.measured.runtimes.rknn.device import Node
 from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE
 from reusebench.targets import interpreters
 from tests.helpers.support import CHECKOUT, Ended, Reusebench, own_environment

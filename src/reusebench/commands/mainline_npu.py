@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from reusebench.commands.parts import Part
+from reusebench.measured.runtimes.teflon.device import RULE
 from reusebench.samplers.host import FileStatus, Host, read_text
 from reusebench.samplers.npu.mainline import kernel_release, mainline_npus, no_rocket
 
@@ -15,7 +16,6 @@ __all__ = ["mainline_parts", "not_usable"]
 _TRIED = "rocket"
 #: Group of the nodes by the rules of systemd's udev.
 _JOIN = "sudo usermod -aG render $USER, then log out and in again"
-_RULE = 'SUBSYSTEM=="accel", KERNEL=="accel*", GROUP="render", MODE="0660"'
 _PACKAGE = "mesa-teflon-delegate"
 _PACKAGES = "/var/lib/dpkg/status"
 #: First version of Mesa whose Teflon has rocket, and ethosu.
@@ -66,7 +66,7 @@ def _not_allowed(node: str) -> str:
     words = f"this user may not open it: {_JOIN}"
     if node.startswith("/dev/accel/"):
         words += (
-            f". If the node is root's alone: echo '{_RULE}' | sudo tee"
+            f". If the node is root's alone: echo '{RULE}' | sudo tee"
             " /etc/udev/rules.d/99-accel.rules; sudo udevadm control --reload; sudo udevadm trigger"
         )
     return words

@@ -18,6 +18,7 @@ import pytest
 
 from reusebench.measured.messages import LANGUAGES, Message, words
 from reusebench.measured.plan import Context, Model, Plan
+from reusebench.measured.runtimes import device_nodes
 from reusebench.measured.runtimes.rknn import device, diagnosis
 from reusebench.measured.runtimes.rknn.library_file import LIBRARY_VARIABLE, LibraryFile
 from reusebench.targets.outcome import Failure
@@ -410,7 +411,8 @@ class Board:
         }
         system.update(open=self._open, close=lambda _fd: None, stat=self._status.__getitem__)
         system["access"] = lambda path, _mode: path in self._allowed
-        monkeypatch.setattr(device, "os", SimpleNamespace(**system))
+        for module in (device, device_nodes):
+            monkeypatch.setattr(module, "os", SimpleNamespace(**system))
 
     def add(
         self,

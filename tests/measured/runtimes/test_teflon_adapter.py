@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from reusebench.measured.messages import Message
 from reusebench.measured.runtimes.base import Placement
-from reusebench.measured.runtimes.rknn.device import Node
+from reusebench.measured.runtimes.device_nodes import Node
 from reusebench.measured.runtimes.teflon import device, library_file
 from reusebench.measured.runtimes.teflon.placement import Delegation
 
@@ -88,3 +89,11 @@ def test_the_reason_that_there_is_no_delegate(
     """There is no node, this user may not open it, or this Mesa has no driver for it."""
     monkeypatch.setattr(device, "node_of", lambda _path: node)
     assert device.reason("25.0.7-2").code == code
+
+
+def test_the_remedy_for_a_node_of_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of accelerators go to the group of systemd's own rules, and not to Rockchip's."""
+    denied = Node(device.NODE, errno.EACCES)
+    monkeypatch.setattr(device, "node_of", lambda _path: denied)
+    remedy = device.reason(None).values["remedy"]
+    assert remedy == Message("teflon_udev_rule", {"rule": device.RULE})

@@ -9,33 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from reusebench.models.litert.environment import ONNX2TF, LiteRtConverter
+from reusebench.models.litert.environment import LiteRtConverter
 from reusebench.models.recipe import Recipe
 from reusebench.models.teflon.environment import TeflonConverter
+from tests.models.litert.real_onnx2tf import REAL_ONNX2TF, opened
 
 interpreter = pytest.importorskip("ai_edge_litert.interpreter")
 
-#: The user's environment, looked up before a test has its own cache.
-_FOLDER = ONNX2TF.folder()
-
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(
-        not ONNX2TF.installed(),
-        reason=f"{_FOLDER} is not there: run `reusebench models install onnx2tf` to test it",
-    ),
-]
+pytestmark = REAL_ONNX2TF
 
 
 @pytest.fixture(scope="module")
 def converter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TeflonConverter]:
     """Return the converter with a separate cache; one process serves all tests here."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        ONNX2TF.folder().parent.mkdir(parents=True)
-        ONNX2TF.folder().symlink_to(_FOLDER)
-        with TeflonConverter() as converter:
-            yield converter
+    with opened(TeflonConverter, tmp_path_factory) as converter:
+        yield converter
 
 
 def _loaded(path: Path) -> Any:

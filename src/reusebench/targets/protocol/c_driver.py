@@ -32,10 +32,11 @@ from reusebench.measured.runtimes.base import (
     InputData,
     NotSupported,
 )
+from reusebench.measured.runtimes.device_nodes import Node
 from reusebench.measured.runtimes.rknn.abi import TensorAttr
 from reusebench.measured.runtimes.rknn.attributes import declared_interface
 from reusebench.measured.runtimes.rknn.binding import call_failed, error_lines
-from reusebench.measured.runtimes.rknn.device import Node, heap_not_opened, not_opened
+from reusebench.measured.runtimes.rknn.device import heap_not_opened, not_opened
 from reusebench.measured.runtimes.rknn.diagnosis import (
     MachineFacts,
     cause_of,

@@ -9,19 +9,17 @@ from __future__ import annotations
 import errno
 import os
 import re
-import stat
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from reusebench.measured.messages import Message
+from reusebench.measured.runtimes.device_nodes import Node, node_of, not_permitted
 from reusebench.measured.runtimes.rknn.library_file import LibraryFile
 
 __all__ = [
-    "Node",
     "device_nodes",
     "driver_state",
     "has_driver",
     "heap_not_opened",
-    "node_of",
     "not_opened",
 ]
 
@@ -33,31 +31,12 @@ _CHARACTER_DEVICE = "/dev/rknpu"
 #: Rule for nodes that belong to root alone; "video" is the group of the cards on Debian, Ubuntu and
 #: Rockchip's images.
 _RULE = 'KERNEL=="{names}", GROUP="video", MODE="0660"'
-#: Errors of a node that only others may open.
-_DENIED = (errno.EACCES, errno.EPERM)
 #: From a library's version on: the oldest driver that it takes, and the oldest without a warning.
 #: These are the library's own words, tried; librknnmrt before 1.6.0 was not tried.
 _DRIVERS = {
     "librknnrt": (("1.5.2", "0.7.0", "0.8.8"), ("1.4.0", "0.6.2", "0.6.4")),
     "librknnmrt": (("1.6.0", "0.2.1", "0.4.2"),),
 }
-
-
-class Node(NamedTuple):
-    """A file in /dev."""
-
-    path: str
-    #: Value of `errno` after opening it for reading and writing; 0 if it opens.
-    error: int = 0
-    #: Whether the rights of a denied node alone would allow it.
-    is_allowed: bool = False
-    #: Group that may open a denied node; "" if there is none.
-    group: str = ""
-
-    @property
-    def is_denied(self) -> bool:
-        """Whether only others may open it."""
-        return self.error in _DENIED
 
 
 def device_nodes() -> List[Node]:
@@ -79,8 +58,7 @@ def not_opened(nodes: Sequence[Node], is_driver_there: Optional[bool] = None) ->
     """
     denied = [node for node in nodes if node.is_denied]
     if denied:
-        paths = ", ".join(node.path for node in denied)
-        return Message("rknn_no_permission", {"nodes": paths, "remedy": _remedy(denied)})
+        return not_permitted(denied, _rule(denied))
     if nodes:
         return Message("rknn_device_refused", {"nodes": ", ".join(node.path for node in nodes)})
     if is_driver_there is None:
@@ -115,32 +93,6 @@ def _numbers(version: str) -> Tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
-def node_of(path: str) -> Node:
-    """Return the node of this path, after opening and closing it."""
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
-    except OSError as error:
-        code = error.errno or errno.EIO
-        if code in _DENIED:
-            return Node(path, code, os.access(path, os.R_OK | os.W_OK), _group_of(path))
-        return Node(path, code)
-    return Node(path)
-
-
-def _group_of(path: str) -> str:
-    """Return the group that may read and write the file; "" if there is none, or it has no name."""
-    import grp  # only now: nothing is added to the measured process
-
-    try:
-        status = os.stat(path)
-        rights = stat.S_IRGRP | stat.S_IWGRP
-        if status.st_gid and status.st_mode & rights == rights:
-            return grp.getgrgid(status.st_gid).gr_name
-    except (OSError, KeyError):  # the file is gone, or its group has no name
-        return ""
-    return ""
-
-
 def _drm_nodes() -> List[str]:
     """Return the NPU's DRM nodes; on most boards the display and the GPU have some too."""
     names = []
@@ -157,13 +109,6 @@ def _entries(folder: str) -> List[str]:
         return []
 
 
-def _remedy(denied: Sequence[Node]) -> Message:
-    """Return the remedy for this user to open the nodes."""
-    for node in denied:
-        if node.is_allowed:
-            return Message("rknn_pass_device", {"node": node.path})
-    groups = {node.group for node in denied if node.group}
-    if groups:
-        return Message("rknn_join_group", {"groups": ",".join(sorted(groups))})
+def _rule(denied: Sequence[Node]) -> Message:
     names = "|".join(os.path.basename(node.path) for node in denied)
     return Message("rknn_udev_rule", {"rule": _RULE.format(names=names)})

@@ -12,12 +12,8 @@ import re
 from typing import Callable, Dict, List, Match, Optional, Pattern, Tuple, Union
 
 from reusebench.measured.messages import Message
-from reusebench.measured.runtimes.rknn.device import (
-    device_nodes,
-    heap_not_opened,
-    node_of,
-    not_opened,
-)
+from reusebench.measured.runtimes.device_nodes import node_of
+from reusebench.measured.runtimes.rknn.device import device_nodes, heap_not_opened, not_opened
 
 __all__ = [
     "THIS_MACHINE",

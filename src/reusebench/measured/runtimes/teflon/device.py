@@ -6,12 +6,14 @@ import errno
 from typing import Optional
 
 from reusebench.measured.messages import Message
-from reusebench.measured.runtimes.rknn.device import node_of, not_opened
+from reusebench.measured.runtimes.device_nodes import node_of, not_permitted
 
-__all__ = ["NODE", "reason"]
+__all__ = ["NODE", "RULE", "reason"]
 
 #: First node of accelerators with a driver of mainline Linux (drivers/accel).
 NODE = "/dev/accel/accel0"
+#: udev's rule for nodes that belong to root alone, as systemd's own rules.
+RULE = 'SUBSYSTEM=="accel", KERNEL=="accel*", GROUP="render", MODE="0660"'
 
 
 def reason(version: Optional[str]) -> Message:
@@ -20,5 +22,5 @@ def reason(version: Optional[str]) -> Message:
     if node.error == errno.ENOENT:
         return Message("teflon_no_node", {"node": NODE})
     if node.is_denied:
-        return not_opened([node])
+        return not_permitted([node], Message("teflon_udev_rule", {"rule": RULE}))
     return Message("teflon_no_driver", {"node": NODE, "version": version or "?"})
