@@ -124,7 +124,7 @@ def _runtime(entry: RuntimeEntry) -> Part:
     )
     reason = _npu_refusal(entry)
     if reason is not None:
-        virtual = "vboard:CHIP" if entry.module is None else "vboard:rocket"
+        virtual = rocket_board().target if entry.open_driver else "vboard:CHIP"
         without = f"The virtual board needs no NPU: --target {virtual}"
         return Part(
             entry.name, False, f"version {version} is here, and runs nothing: {reason}. {without}"
@@ -136,7 +136,7 @@ def _npu_refusal(entry: RuntimeEntry) -> str | None:
     """Return the reason that a runtime cannot open an NPU here; None if it can, or needs none."""
     if entry.device != "npu":
         return None
-    if entry.module is not None:
+    if entry.open_driver:
         return not_usable(LOCAL_HOST, _may_open)
     nodes = device_nodes()
     return str(not_opened(nodes)) if all(node.error for node in nodes) else None
